@@ -16,7 +16,7 @@ LAB ?= square.mutex cured.mutex gil.convoy gil.countdown gil.thread-cost \
   models.io-sequential models.io-threads models.io-async \
   models.cpu-sequential models.cpu-threads models.cpu-process-pool party.fib
 
-.PHONY: help policy upstream lab cluster-demo examples companions builds test test-native test-python test-all test-timing test-nightly regrtest peers wheels test-wheel site test-site lint sanitize clean
+.PHONY: help policy upstream lab cluster-demo examples companions builds test test-native test-python test-all test-timing test-nightly shake regrtest peers wheels test-wheel site test-site lint sanitize clean
 .DELETE_ON_ERROR:
 
 help:  ## say what there is
@@ -30,11 +30,11 @@ cluster-demo: $(VENV)/.installed $(VENV)/.test  ## a dask scheduler and two work
 
 examples: $(VENV)/.installed $(VENV)/.test  ## install the programs of examples/ into the user's cache, and run each for a moment
 	$(VENV)/bin/python examples/run.py --install
-	$(VENV)/bin/python -m pytest tests/e2e/test_examples.py
+	$(VENV)/bin/python -m pytest -m "" tests/e2e/test_examples.py
 
 companions: $(VENV)/.installed $(VENV)/.test  ## install profilers and other tools beside those of examples/, and try fairlead beside each
 	$(VENV)/bin/python tests/support/companions.py
-	$(VENV)/bin/python -m pytest tests/e2e/test_companions.py tests/e2e/test_recipes.py tests/e2e/test_pools_sklearn.py
+	$(VENV)/bin/python -m pytest -m "" tests/e2e/test_companions.py tests/e2e/test_recipes.py tests/e2e/test_pools_sklearn.py
 
 # BUILDS=debug, clang-lto or shared-now for one of them; CPYTHON=DIRECTORY for a source tree that is there
 builds: $(VENV)/.installed  ## CPython built in the ways that people have it, and the GIL's tests on each (half an hour)
@@ -46,7 +46,7 @@ test-native: build/native/build.ninja
 	$(RUN_TESTS) -C build/native
 
 test-python: $(VENV)/.installed $(VENV)/.test
-	$(VENV)/bin/python -m pytest -m "not long and not nightly and not timing" --numprocesses 4 --dist loadfile --no-loadscope-reorder
+	$(VENV)/bin/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 test-timing: $(VENV)/.installed $(VENV)/.test  ## the tests that judge real time, one after another; refused where other programs use the machine
 	$(VENV)/bin/python -m pytest -m timing
@@ -56,6 +56,9 @@ test-nightly: $(VENV)/.installed $(VENV)/.test  ## the tests that take more than
 
 test-all: $(VENV)/.installed $(VENV)/.test  ## the Python tests on every CPython from 3.11 on that is found, the long ones, and some on PyPy
 	$(VENV)/bin/python tools/test_all.py
+
+shake: $(VENV)/.installed $(VENV)/.test  ## make test's Python tests five times: quiet, beside two busy processes, in the background, on one core
+	$(VENV)/bin/python tools/shake.py
 
 policy: $(VENV)/.installed  ## the GIL's policy against stock and a short switch interval, in the simulator (minutes)
 	$(VENV)/bin/python benchmarks/gil_policy_matrix.py --foreign 0,2

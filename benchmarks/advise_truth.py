@@ -21,6 +21,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from harness import origin
+
 import fairlead
 from fairlead.errors import AdviceError, UsageError
 from fairlead.record.advice import Advice, headline
@@ -207,6 +209,7 @@ def main() -> int:
 
 def judge(programs: list[Program], asked: argparse.Namespace) -> int:
     right = harmful = 0
+    print(origin())
     for program in programs:
         begin = time.monotonic()
         try:

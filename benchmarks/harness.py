@@ -20,12 +20,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
+from datetime import date
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from fairlead.lab.analysis.statistics import LEVEL, paired
 from fairlead.lab.isolation import other_load
+from fairlead.lab.run.environment import processor
 
 SUBJECTS = Path(__file__).parent / "subjects"
 FIGURES = dict[str, float]
@@ -130,6 +132,17 @@ def arguments(doc: str, *, rounds: int) -> argparse.ArgumentParser:
     return parser
 
 
+def origin() -> str:
+    """What a kept result begins with: machine, kernel, date, and the commit that was measured."""
+    described = subprocess.run(
+        ["git", "describe", "--always", "--dirty"],
+        cwd=Path(__file__).parent, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    commit = described.stdout.strip() or "unknown"
+    machine = f"{os.cpu_count()} cores of {processor()}"
+    return f"{machine}; {platform.system()} {platform.release()}; {date.today()}; commit {commit}"
+
+
 def run(question: str, rows: Sequence[Row], options: argparse.Namespace, **facts: Any) -> list[Sample]:
     """Takes all samples, or as many as there is time for until SIGINT or SIGTERM; prints the tables, writes
     the raw results, and with them further facts."""
@@ -150,9 +163,9 @@ def run(question: str, rows: Sequence[Row], options: argparse.Namespace, **facts
         options.json.write_text(
             json.dumps(
                 {
+                    "origin": origin(),
                     "question": question,
                     "python": sys.version,
-                    "machine": platform.platform(),
                     "cores": os.cpu_count(),
                     **facts,
                     "samples": [asdict(sample) for sample in samples],
@@ -160,7 +173,8 @@ def run(question: str, rows: Sequence[Row], options: argparse.Namespace, **facts
             )
         )
     beside = f", beside {options.foreign} busy processes" if options.foreign else ""
-    print(f"{question}\nPython {platform.python_version()}, {os.cpu_count()} cores, rounds: {rounds}{beside}")
+    print(f"{origin()}\n{question}")
+    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, rounds: {rounds}{beside}")
     for row in rows:
         found = [sample for sample in samples if sample.row == row.name]
         if found:
@@ -216,6 +230,8 @@ def peers(
     Each round's ratio is taken to the question's first candidate in the same round. Printed are the median
     time, the median ratio, and the lowest and highest ratio of any round.
     """
+    version = f"{sys.implementation.name} {platform.python_version()}"
+    print(f"{origin()}\n{version}, {rounds} rounds of {size}")
     for question, candidates in questions.items():
         times: dict[str, list[float]] = {name: [] for name in candidates}
         for take in candidates.values():

@@ -40,6 +40,8 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
+from harness import origin
+
 import fairlead.gil
 from fairlead.lab.analysis.statistics import describe
 from fairlead.lab.isolation.other_load import Meter
@@ -236,6 +238,7 @@ def main() -> None:
     elif options.scrape:
         scrape(*options.scrape)
     else:
+        print(origin())
         blocks = {name: measure(name, options) for name in options.work.split(",")}
         if options.json:
             options.json.write_text(json.dumps(blocks))

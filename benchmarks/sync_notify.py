@@ -10,7 +10,6 @@ in sync_pair.py.
 from __future__ import annotations
 
 import argparse
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -93,8 +92,6 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[100, 1000])
     options = parser.parse_args()
     threading.stack_size(256 * 1024)
-    version = f"{sys.implementation.name} {sys.version.split()[0]}"
-    print(f"{version}, {options.rounds} rounds")
     harness.peers(questions(options.threads), rounds=options.rounds, size=1, warm_up=1)
 
 

@@ -15,7 +15,6 @@ import asyncio
 import importlib
 import importlib.util
 import queue
-import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -128,10 +127,6 @@ def main() -> None:
     parser.add_argument("--beside", default="", metavar="MODULE", help="import it first, as trio or asyncio")
     parser.add_argument("--only", default="", help="questions whose name contains this")
     options = parser.parse_args()
-    print(
-        f"{sys.implementation.name} {sys.version.split()[0]}, "
-        f"{options.rounds} rounds of {options.pairs} pairs"
-    )
     if options.beside:
         importlib.import_module(options.beside)
     asked = {question: found for question, found in questions().items() if options.only in question}

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -107,8 +106,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--wakes", type=int, default=2000)
     options = parser.parse_args()
-    version = f"{sys.implementation.name} {sys.version.split()[0]}"
-    print(f"{version}, {options.rounds} rounds of {options.wakes} wakes")
     harness.peers(QUESTIONS, rounds=options.rounds, size=options.wakes, warm_up=options.wakes)
 
 

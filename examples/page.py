@@ -1,4 +1,4 @@
-"""Writes docs/reference/other-programs.md: the text of page.md with the tables of what was measured.
+"""Writes into docs/reference/other-programs.md the tables of what was measured, each between two comments.
 
     python examples/run.py NAME --json examples/results/NAME.json                          # for each program
     python examples/run.py NAME --foreign 2 --json examples/results/foreign-2/NAME.json    # for some
@@ -26,10 +26,10 @@ sys.path.insert(0, str(HERE.parent / "tools"))
 from markdown_format import formatted  # noqa: E402
 
 RESULTS = HERE / "results"
-TEXT = HERE / "page.md"
 PAGE = HERE.parent / "docs" / "reference" / "other-programs.md"
 MODES = ("stock", "interval", "fairlead")
 UNHELPED = "long-c-call"
+TABLE = re.compile(r"<!-- (\w+) -->.*?<!-- end -->", re.DOTALL)
 
 
 def show(value: float) -> str:
@@ -104,7 +104,11 @@ def written(directory: Path) -> str:
         "unhelped": table({UNHELPED: unhelped}),
         "recording": f"```text\n{said}\n```",
     }
-    return formatted(re.sub(r"\{\{(\w+)\}\}", lambda match: tables[match[1]], TEXT.read_text()))
+
+    def anew(match: re.Match[str]) -> str:
+        return f"<!-- {match[1]} -->\n\n{tables[match[1]]}\n\n<!-- end -->"
+
+    return formatted(TABLE.sub(anew, PAGE.read_text()))
 
 
 def main() -> None:

@@ -19,13 +19,14 @@ CLONE = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(CLONE / "upstream"))
 
 import variants  # noqa: E402
+from test_all import IN_THE_GATE  # noqa: E402
 
 BUILDS = Path(os.environ.get("FAIRLEAD_BUILDS", CLONE / "build" / "builds"))
 TESTS = (
     "tests/platform",
     "tests/lifecycle/test_gil_scheduled.py",
+    "tests/lifecycle/test_gil_survives.py",
     "tests/lifecycle/test_gil_survives_faults.py",
-    "tests/lifecycle/test_gil_survives_interpreters.py",
     "tests/lifecycle/test_run_program.py",
     "tests/unit/gil/test_gil_observe.py",
     "tests/unit/gil/test_gil_schedule.py",
@@ -110,7 +111,10 @@ def accept(python: Path) -> None:
 
 def main(arguments: list[str]) -> int:
     split = arguments.index("--") if "--" in arguments else len(arguments)
-    names, pytest_arguments = arguments[:split] or list(KINDS), arguments[split + 1 :] or [*TESTS]
+    names, pytest_arguments = (
+        arguments[:split] or list(KINDS),
+        arguments[split + 1 :] or ["-m", IN_THE_GATE, *TESTS],
+    )
     if unknown := set(names) - set(KINDS):
         raise SystemExit(f"no such build: {', '.join(unknown)}; there are {', '.join(KINDS)}")
     BUILDS.mkdir(parents=True, exist_ok=True)

@@ -22,6 +22,8 @@ import sys
 import tarfile
 from pathlib import Path
 
+from test_all import BY_FILE
+
 from fairlead.lab.catalogue.interpreters import Interpreter, discover
 
 CLONE = Path(__file__).parents[1]
@@ -42,7 +44,6 @@ SMOKE = (
 """Something of every part that needs neither a compiler nor the extra "lab"."""
 GROUPS = ("test", "lint", "oracle", "browser", "guests", "cluster", "ecosystem")
 """Those of make test; the first is what the selection needs."""
-IN_PARALLEL = ("--numprocesses", "3", "--dist", "loadfile", "--no-loadscope-reorder")
 BUILDS = re.compile(
     r"(.*-)?(cc|c\+\+|gcc|g\+\+|cpp|clang|clang\+\+|tcc|c89|c99|as|ld)(-[\d.]+)?|make|ninja|meson"
 )
@@ -140,14 +141,7 @@ def try_wheel(interpreter: Interpreter, wheel: Path, sources: Path, suite: bool)
     where = run(python, "-c", "import fairlead; print(fairlead.__file__)", cwd=sources, env=bare).strip()
     if not Path(where).is_relative_to(place):
         raise Failure(f"the tests would run with {where}, which is not the installed wheel")
-    selection = [
-        *(IN_PARALLEL if suite else SMOKE),
-        "-m",
-        "not long and not nightly and not timing",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-    ]
+    selection = [*(BY_FILE if suite else SMOKE), "-q", "-p", "no:cacheprovider"]
     return run(python, "-m", "pytest", *selection, cwd=sources, env=bare).strip().splitlines()[-1].strip(" =")
 
 

@@ -1,27 +1,23 @@
 """Checks the documents for words and sentences that an engineer would have to read twice.
 
-    python tools/words.py            lists what is wrong, and ends with 1 if anything is
-    python tools/words.py --update   writes tools/words.allowed anew: counts of what is still to be cleaned
+    python tools/words.py      lists what is wrong, and ends with 1 if anything is
 
 No banned word (``BANNED``) and no sentence of more than ``LONGEST`` words in the documents; no pronoun in
 place of an actor (``PRONOUN``) in the sources (``sources()``), comments included. What an editor or the
 command line shows of the code (``shown()``) is checked for banned words, the comments in C of the rooms
-``CLEAN`` for "who" and "told", and the names of tests for all of these (``NAME``). For each file and rule,
-``tools/words.allowed`` has how many breaches are left. A file may not have more, and when it has fewer the
-list must say so: it can only shrink. ``tests/arch/test_words.py`` runs this in ``make lint``.
+``CLEAN`` for "who" and "told", and the names of tests for all of these (``NAME``).
+``tests/arch/test_words.py`` runs this in ``make lint``.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-ALLOWED = ROOT / "tools" / "words.allowed"
 LONGEST = 40
 
 BANNED = {
@@ -169,38 +165,15 @@ def breaches_of(path: Path) -> list[tuple[str, int, str]]:
     return found
 
 
-def counted() -> dict[tuple[str, str], int]:
-    """How often each rule is broken in each document."""
-    return Counter(
-        (str(path.relative_to(ROOT)), rule)
-        for path in documents() | shown() | sources() | tests()
-        for rule, _, _ in breaches_of(path)
-    )
-
-
-def allowed() -> dict[tuple[str, str], int]:
-    rows = (line.split("\t") for line in ALLOWED.read_text(encoding="utf-8").splitlines())
-    return {(path, rule): int(count) for path, rule, count in rows}
-
-
 def complaints() -> list[str]:
-    now, before = counted(), allowed()
-    lines = []
-    for path, rule in sorted(now.keys() | before.keys()):
-        count, limit = now.get((path, rule), 0), before.get((path, rule), 0)
-        if count > limit:
-            found = breaches_of(ROOT / path)
-            lines += [f"{path}:{line}: {rule}: {what}" for name, line, what in found if name == rule]
-        elif count < limit:
-            lines.append(f"{path}: {rule}: {count} are left of {limit}; run tools/words.py --update")
-    return lines
+    return [
+        f"{path.relative_to(ROOT)}:{line}: {rule}: {what}"
+        for path in sorted(documents() | shown() | sources() | tests())
+        for rule, line, what in breaches_of(path)
+    ]
 
 
 def main() -> int:
-    if sys.argv[1:] == ["--update"]:
-        rows = (f"{path}\t{rule}\t{count}\n" for (path, rule), count in sorted(counted().items()))
-        ALLOWED.write_text("".join(rows), encoding="utf-8")
-        return 0
     lines = complaints()
     print("\n".join(lines))
     return 1 if lines else 0

@@ -20,7 +20,7 @@ LISTS = PAGE[PAGE.index("## Where a new thing goes") : PAGE.index("## Make a rel
 EXAMPLES = {
     "a primitive": ("### A primitive", {"ROOM": "locks", "NAME": "stamped"}, "stamped"),
     "a pool kind": ("### A pool kind", {"MODULE": "asynchronous", "NAME": "async"}, "async"),
-    "an experiment": ("### An experiment", {"NAME": "gil_open_loop", "FAMILY": "gil"}, "gil.open-loop"),
+    "an experiment": ("### An experiment", {"NAME": "gil_open_loop"}, "gil.open-loop"),
     "an export of a recording": ("Of a recording", {"NAME": "gecko"}, "firefox"),
     "an export of the lab": ("Of the lab", {"NAME": "pyperf"}, "pyperf"),
     "a CPython version": ("### A CPython version", {}, r"3\.15|030F|\(3, 15\)"),

@@ -37,6 +37,7 @@ def test_import_brings_nothing_but_the_package_itself() -> None:
     assert modules == ["fairlead"]
 
 
+@pytest.mark.timing
 def test_import_takes_under_ten_milliseconds_of_cpu_time() -> None:
     assert min(seconds for _, seconds in (import_alone() for _ in range(5))) < 0.010
 

@@ -23,12 +23,13 @@ def test_modules_whose_stability_is_stated_exist() -> None:
     assert [name for name in named if importlib.util.find_spec(name) is None] == []
 
 
-def test_fragments_of_the_changelog_have_a_kind_that_is_joined() -> None:
+def test_fragments_of_the_changelog_have_a_kind_that_is_joined_and_there_are_none_before_a_release() -> None:
     kinds = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["towncrier"]["type"]
-    known = {kind["directory"] for kind in kinds}
-    fragments = [path.name for path in (ROOT / "changes").glob("*.md")]
+    joined = re.compile(rf"\+[a-z0-9-]+\.(?:{'|'.join(kind['directory'] for kind in kinds)})\.md")
+    fragments = {path.name for path in (ROOT / "changes").iterdir()} - {"README.md"}
+    released = "## 0.1.0 (unreleased)" not in (ROOT / "CHANGELOG.md").read_text()
 
-    assert [name for name in fragments if name.split(".")[1:-1][-1:] not in [[kind] for kind in known]] == []
+    assert [name for name in fragments if not (released and joined.fullmatch(name))] == []
 
 
 def test_every_dependency_has_its_licence_stated() -> None:

@@ -1,5 +1,6 @@
 """The documents as a whole: every page is in the navigation, every link leads somewhere, and what is
-generated from the code (man pages, API) is whole. ``make site``, which builds the site, is as strict.
+generated from the code (man pages, API, experiments, pictures) is
+whole. ``make site``, which builds the site, is as strict.
 """
 
 from __future__ import annotations
@@ -7,6 +8,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
+import subprocess
 import sys
 import unicodedata
 from pathlib import Path
@@ -33,7 +35,7 @@ def tool(name: str) -> ModuleType:
     return module
 
 
-api, claims, cli = tool("api"), tool("claims"), tool("cli")
+api, claims, cli, experiments, rooms = map(tool, ("api", "claims", "cli", "experiments", "rooms"))
 
 
 def without_code(text: str) -> str:
@@ -54,14 +56,16 @@ def anchors(page: Path) -> set[str]:
 
 def test_every_page_is_in_the_navigation_once() -> None:
     pages = [str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")]
-    written = [page for page in NAVIGATION if not page.startswith(("project/", "reference/api/"))]
-    assert sorted(written) == sorted([*pages, "reference/cli.md"])
+    generated = ["reference/cli.md"]
+    generated += [f"reference/experiments/{family.id}.md" for family in experiments.known()]
+    others = [page for page in NAVIGATION if not page.startswith(("project/", "reference/api/"))]
+    assert sorted(others) == sorted([*pages, *generated])
 
 
 def test_every_page_but_parts_of_a_whole_is_in_the_index() -> None:
     index = (DOCS / "README.md").read_text(encoding="utf-8")
     pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} - {"README.md"}
-    parts = {page for page in pages if page.startswith(("reference/pools/", "reference/experiments/"))}
+    parts = {page for page in pages if page.startswith("reference/pools/")}
     assert set(re.findall(r"\]\(([\w/.-]+\.md)\)", index)) == pages - parts
 
 
@@ -84,9 +88,12 @@ def test_links_and_anchors_lead_somewhere() -> None:
     assert broken == []
 
 
-def test_man_pages_are_those_of_the_command() -> None:
-    written = {path.name: path.read_text(encoding="utf-8") for path in cli.MAN.iterdir()}
-    assert written == cli.man_pages(), "run tools/site/cli.py"
+def test_every_command_has_a_man_page_also_where_the_core_cannot_run(tmp_path: Path) -> None:
+    script = ROOT / "tools" / "site" / "cli.py"
+    subprocess.run([sys.executable, script, tmp_path], check=True)
+    commands = [context.command_path.replace(" ", "-") for context in cli.contexts()]
+    assert {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()} == cli.man_pages()
+    assert {f"{name}.1" for name in commands} == set(cli.man_pages())
 
 
 def test_the_page_of_the_command_names_every_option() -> None:
@@ -118,6 +125,16 @@ def test_pictures_of_the_first_page_show_what_their_results_say(claim: Any) -> N
     for bar in drawn:
         name = re.sub(r"(?<=\d),(?=\d)", "", bar.name)
         assert re.search(rf"\b{re.escape(name)} +{re.escape(f'{bar.median * claim.scale:.10g}')}\b", printed)
+
+
+def test_the_floors_of_the_architecture_are_those_of_the_sources() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    for rooms_and_edges in (rooms.native(), rooms.package()):
+        assert f"```\n{rooms.floors_text(*rooms_and_edges)}```\n" in text, "run tools/site/rooms.py"
+
+
+def test_the_picture_of_readme_is_what_the_results_say() -> None:
+    assert claims.PICTURE.read_text(encoding="utf-8") == claims.svg(), "run tools/site/claims.py"
 
 
 def test_no_picture_is_made_of_figures_that_were_taken_in_noise(

@@ -6,13 +6,15 @@ import re
 from pathlib import Path
 
 import pytest
+from specifications import SPECIFICATIONS
+from specifications.processes import SHARED
 
 pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "sync-guarantees.md").read_text()
 NAMED = re.findall(r"`((?:\w+/)+test_\w+\.py)::(\w+)(?:\[(\w+)\])?`", PAGE)
-SPECIFICATIONS = "".join(path.read_text() for path in (ROOT / "tests/support/specifications").glob("*.py"))
+ROWS = {one.__name__ for one in [*SPECIFICATIONS, *SHARED]}
 SCENARIOS = re.findall(r"`((?:[a-z]+-)+\d(?:-[a-z]+)*)`", PAGE)
 
 
@@ -24,8 +26,7 @@ def test_every_test_that_is_named_exists() -> None:
         if not re.search(rf"^(?:def|async def|class) {name}\b", (ROOT / "tests" / path).read_text(), re.M)
     ]
     assert missing == []
-    rows = {row for _, _, row in NAMED if row}
-    assert [row for row in rows if not re.search(rf"^class {row}\(", SPECIFICATIONS, re.M)] == []
+    assert {row for _, _, row in NAMED if row} - ROWS == set()
 
 
 def test_every_scenario_that_is_named_is_run_by_the_model() -> None:

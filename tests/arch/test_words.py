@@ -96,7 +96,7 @@ def test_errors_end_in_error_and_warnings_in_warning() -> None:
             assert name.endswith(ending), f"errors.{name} is to be called {name}{ending}"
 
 
-def test_documents_have_no_more_home_made_words_and_long_sentences_than_are_allowed() -> None:
+def test_texts_have_no_home_made_words_and_no_long_sentences() -> None:
     assert words.complaints() == []
 
 

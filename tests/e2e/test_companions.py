@@ -140,42 +140,36 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 memory = InMemoryMetricReader()
 metrics.set_meter_provider(MeterProvider([memory]))
-"""
-
-
-def test_opentelemetry_reads_the_counters_as_the_guide_says(tmp_path: Path) -> None:
-    needs("opentelemetry-sdk")
-    after = """
+{}
 [resource] = memory.get_metrics_data().resource_metrics
 [scope] = resource.scope_metrics
-print(json.dumps({one.name: [one.unit, one.data.data_points[0].value] for one in scope.metrics}))
 """
-    told = answer(OPENTELEMETRY + snippet("from opentelemetry import metrics") + after, tmp_path)
+
+
+def test_opentelemetry_reads_the_counters_and_what_made_a_loop_late_as_the_guide_says(tmp_path: Path) -> None:
+    needs("opentelemetry-sdk")
+    counters = OPENTELEMETRY.format(snippet("from opentelemetry import metrics"))
+    after = (
+        "print(json.dumps({one.name: [one.unit, one.data.data_points[0].value] for one in scope.metrics}))"
+    )
+    told = answer(counters + after, tmp_path)
     unit, value = told["fairlead_gil_observed_seconds"]
     assert unit == "s"
     assert value > 0
     assert told["fairlead_gil_acquisitions"][0] == "1"
-
-
-def test_opentelemetry_reads_what_made_a_loop_late_as_the_guide_says(tmp_path: Path) -> None:
-    needs("opentelemetry-sdk")
+    loops = OPENTELEMETRY.format(snippet("import asyncio\n\nfrom opentelemetry"))
     after = """
-[resource] = memory.get_metrics_data().resource_metrics
-[scope] = resource.scope_metrics
 [one] = scope.metrics
 print(json.dumps([one.name, one.unit, sorted(point.attributes["cause"] for point in one.data.data_points)]))
 """
-    told = answer(OPENTELEMETRY + snippet("import asyncio\n\nfrom opentelemetry") + after, tmp_path)
-    assert told == ["fairlead_loop_late_seconds", "s", ["core", "gil", "own"]]
+    assert answer(loops + after, tmp_path) == ["fairlead_loop_late_seconds", "s", ["core", "gil", "own"]]
 
 
 def test_prometheus_client_shows_the_counters_as_the_guide_says(tmp_path: Path) -> None:
     needs("prometheus_client")
-    after = """
-import json
-from prometheus_client import generate_latest
-print(json.dumps(generate_latest().decode()))
-"""
+    after = (
+        "\nimport json, prometheus_client\nprint(json.dumps(prometheus_client.generate_latest().decode()))"
+    )
     told = answer(snippet("from prometheus_client") + after, tmp_path)
     assert re.search(r"^fairlead_gil_held_seconds_total \d", told, re.MULTILINE)
 

@@ -1,8 +1,7 @@
 """What is found in real programs that are known to have the one trouble or the other.
 
-Each program runs once, for so many turns or so much CPU time of its own, and where load of others would take
-the trouble away, with a priority before theirs. A long hold that computes is in
-tests/e2e/test_gil_recording.py.
+Where load of others would take the trouble away, the program has a priority before theirs, or the test is
+one of time. A long hold that computes is in tests/e2e/test_gil_recording.py.
 """
 
 from __future__ import annotations
@@ -39,18 +38,16 @@ one core, the next one runs when one yields."""
 
 FIND = """
 real_time()
+seen = gil.observe()
 def find(wanted, program):
-    with gil.observe() as seen:
+    with seen:
         program()
     matching = [[f.threads, f.evidence, f.advice] for f in seen.findings if f.kind == wanted]
     print(json.dumps([matching, [f.summary for f in seen.findings], [t.as_record() for t in seen.threads]]))
 
 def at_once(works):
     threads = [threading.Thread(target=work, name=f"{work.__name__}-{k}") for k, work in enumerate(works)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    start_and_join(threads)
 """
 
 BUSY = r"""
@@ -79,8 +76,8 @@ def found(program: str) -> tuple[set[str], dict[str, Any]]:
     return set(threads), evidence
 
 
-def test_convoy_names_the_computing_and_the_io_threads() -> None:
-    threads, evidence = found("""
+TROUBLES = {
+    "convoy": """
 def compute():
     while not stop.is_set():
         sum(range(500))
@@ -88,43 +85,27 @@ def answer():
     for _ in range(40):
         time.sleep(0.0005)
     stop.set()
-def program():
-    stop.clear()
-    at_once([compute, answer])
-find("convoy", program)
-""")
-    assert {"compute-0", "answer-1"} <= threads
-    assert evidence["mean_hold_us"] < 500
-
-
-def test_lock_square_is_found_where_those_that_are_through_keep_looking() -> None:
-    """A thread that looks keeps the GIL until all others that are through wait for it."""
-    threads, evidence = found("""
+find("convoy", lambda: at_once([compute, answer]))
+""",
+    # a thread that looks keeps the GIL until all others that are through wait for it
+    "lock-square": """
 on_one_core()
 def program():
     through, mutex = [], threading.Lock()
-    def pass_on():
+    def crowd():
         with mutex:
             through.append(1)
         while len(through) < 32:
             yield_with_gil()
             yield_without_gil()
+    def let_go():
+        mutex.release()
     mutex.acquire()
-    crowd = [threading.Thread(target=pass_on, name="crowd") for _ in range(32)]
-    for thread in crowd:
-        thread.start()
-    mutex.release()
-    for thread in crowd:
-        thread.join()
+    at_once([crowd] * 32 + [let_go])
 find("lock-square", program)
-""")
-    assert "crowd" in threads
-    assert evidence["threads"] >= 8
-
-
-def test_switch_storm_is_found_where_threads_do_little_at_a_time() -> None:
-    """Each wakes the next one, which waits for the GIL at once."""
-    threads, evidence = found("""
+""",
+    # each wakes the next one, which waits for the GIL at once
+    "switch-storm": """
 on_one_core()
 turns = [threading.Lock() for _ in range(4)]
 for turn in turns[1:]:
@@ -137,55 +118,62 @@ def pass_on(mine, next_one):
 def program():
     pairs = zip(turns, turns[1:] + turns[:1])
     threads = [threading.Thread(target=pass_on, args=pair, name="pass_on") for pair in pairs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    start_and_join(threads)
 find("switch-storm", program)
-""")
-    assert "pass_on" in threads
-    assert evidence["contended_per_second"] >= 5000
-
-
-def test_saturation_is_found_where_several_threads_compute() -> None:
-    threads, evidence = found("""
+""",
+    "saturation": """
 def compute():
     end = time.monotonic() + 0.1
     while time.monotonic() < end:
         sum(range(1000))
 find("saturation", lambda: at_once([compute] * 3))
-""")
-    assert len(threads & {"compute-0", "compute-1", "compute-2"}) >= 2
-    assert evidence["threads_that_compute"] >= 2
-
-
-def test_not_the_gil_is_said_where_threads_only_sleep() -> None:
-    threads, evidence = found("""
+""",
+    "not-the-gil": """
 def rest():
     for _ in range(20):
         time.sleep(0.005)
 find("not-the-gil", lambda: at_once([rest] * 2))
-""")
-    assert threads == set()
-    assert 0 <= evidence["waited_share"] < 1
+""",
+}
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("kind", TROUBLES)
+def test_trouble_that_a_program_has_is_found(kind: str) -> None:
+    threads, evidence = found(TROUBLES[kind])
+    names = {name.partition("-")[0] for name in threads}
+    if kind == "convoy":
+        assert names >= {"compute", "answer"}
+        assert evidence["mean_hold_us"] < 500
+    elif kind == "lock-square":
+        assert "crowd" in names
+        assert evidence["threads"] >= 8
+    elif kind == "switch-storm":
+        assert "pass_on" in names
+        assert evidence["contended_per_second"] >= 5000
+    elif kind == "saturation":
+        assert len(threads & {"compute-0", "compute-1", "compute-2"}) >= 2
+        assert evidence["threads_that_compute"] >= 2
+    else:
+        assert threads == set()
+        assert 0 <= evidence["waited_share"] < 1
 
 
 def test_long_hold_is_found_where_c_code_sleeps_and_keeps_the_gil() -> None:
+    """It sleeps again and again until the other thread has had a core to wait on meanwhile."""
     threads, evidence = found("""
 import ctypes
+def is_found():
+    return any(min(t.max_overrun_seconds, t.held_asleep_seconds) > 0.025
+               for t in seen.threads if t.name == "nap-0")
 def nap():
-    ctypes.PyDLL(None).usleep(40_000)
+    while not is_found():
+        ctypes.PyDLL(None).usleep(40_000)
+    stop.set()
 def compute():
     while not stop.is_set():
         sum(range(500))
-def program():
-    stop.clear()
-    other = threading.Thread(target=compute, name="compute")
-    other.start()
-    at_once([nap])
-    stop.set()
-    other.join()
-find("long-hold", program)
+find("long-hold", lambda: at_once([nap, compute]))
 """)
     assert threads == {"nap-0"}
     assert evidence["function"] == "nap"
@@ -225,15 +213,7 @@ def test_starvation_names_the_thread_that_never_has_its_turn() -> None:
     library's condition waits for everyone that it has woken."""
     program = """
 debugger = '''
-def trace(request):
-    if libc.ptrace(ctypes.c_long(request), ctypes.c_long(threads[0]), None, None) < 0:
-        print("refused:", os.strerror(ctypes.get_errno()), flush=True)
-        sys.exit()
-print("ready", flush=True)
-all_wait()
-trace(0x4206)  # PTRACE_SEIZE
-trace(0x4207)  # PTRACE_INTERRUPT
-os.waitpid(threads[0], 0x40000000)  # __WALL
+stop(threads[0])
 print("done", flush=True)
 sys.stdin.readline()
 '''

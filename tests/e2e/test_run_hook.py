@@ -19,6 +19,7 @@ pytestmark = pytest.mark.ends
 
 NAME = "fairlead-gil.pth"
 LOOK = "import fairlead.gil; print(fairlead.gil.scheduler().policy, fairlead.gil.scheduler().cpu_share)"
+MAIN = "from fairlead.cli import main; main()"
 LOADED = "import sys; print([name for name in sys.modules if name.startswith('fairlead')])"
 scheduled = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
@@ -28,12 +29,8 @@ class Environment:
 
     def __init__(self, place: Path) -> None:
         self.python = place / "bin" / "python"
-        subprocess.run(
-            [sys.executable, "-m", "venv", "--without-pip", place],
-            check=True,
-            capture_output=True,
-            timeout=100,
-        )
+        command = [sys.executable, "-m", "venv", "--without-pip", place]
+        subprocess.run(command, check=True, capture_output=True, timeout=100)
         (self.site,) = place.glob("lib/python3*/site-packages")
         self.hook = self.site / NAME
         for name in ("fairlead", "click"):
@@ -44,18 +41,15 @@ class Environment:
 
     def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("FAIRLEAD", "PYTHON"))}
-        return subprocess.run(
-            [self.python, *arguments],
-            cwd=self.site.parent,
-            env=environment | variables,
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-        )
+        command, where = [self.python, *arguments], {"cwd": self.site.parent, "env": environment | variables}
+        return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, **where)
+
+    def is_tidy(self) -> None:
+        """Nothing half made is left."""
+        assert [path.name for path in self.site.iterdir() if path.name.startswith(".")] == []
 
     def fairlead(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return self.run("-c", "from fairlead.cli import main; main()", "run", *arguments)
+        return self.run("-c", MAIN, "run", *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -75,88 +69,63 @@ def test_hook_is_off_until_installed_and_wanted_and_gone_when_removed(environmen
     done = environment.fairlead("--install-hook")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"hook installed: {environment.hook}\n")
-    assert [path.name for path in environment.site.iterdir() if path.name.startswith(".")] == []
-
-    off = environment.run("-c", LOADED)
-    assert (off.stdout, off.stderr) == ("[]\n", "")
-    assert environment.run("-c", LOADED, FAIRLEAD_GIL="").stdout == "[]\n"
-    on = environment.run("-c", LOOK, FAIRLEAD_GIL="interactive")
-    assert (on.stdout, on.stderr) == ("interactive 0.05\n", "")
-    shared = environment.run("-c", LOOK, FAIRLEAD_GIL="interactive", FAIRLEAD_GIL_CPU_SHARE=".5")
-    assert shared.stdout == "interactive 0.5\n"
+    environment.is_tidy()
+    for code, variables, says in (
+        (LOADED, {}, "[]\n"),
+        (LOADED, {"FAIRLEAD_GIL": ""}, "[]\n"),
+        (LOOK, {"FAIRLEAD_GIL": "interactive"}, "interactive 0.05\n"),
+        (LOOK, {"FAIRLEAD_GIL": "interactive", "FAIRLEAD_GIL_CPU_SHARE": ".5"}, "interactive 0.5\n"),
+    ):
+        ran = environment.run("-c", code, **variables)
+        assert (ran.stdout, ran.stderr) == (says, "")
     isolated = environment.run("-E", "-c", LOOK, FAIRLEAD_GIL="interactive")
     assert (isolated.stdout, isolated.stderr) == ("stock 0.05\n", "")
-
-    done = environment.fairlead("--remove-hook")
-    assert (done.returncode, done.stdout) == (0, f"hook removed: {environment.hook}\n")
-    assert not environment.hook.exists()
-    done = environment.fairlead("--remove-hook")
-    assert (done.returncode, done.stdout) == (0, f"there was no hook: {environment.hook}\n")
+    for says in "hook removed", "there was no hook":
+        done = environment.fairlead("--remove-hook")
+        assert (done.returncode, done.stdout) == (0, f"{says}: {environment.hook}\n")
+        assert not environment.hook.exists()
 
 
 @scheduled
 def test_run_has_the_last_word_where_a_hook_is(environment: Environment) -> None:
     assert environment.fairlead("--install-hook").returncode == 0
-    program = [
-        "from fairlead.cli import main; main()",
-        "run",
-        "--policy",
-        "stock",
-        "--",
-        "python",
-        "-c",
-        LOADED,
-    ]
+    words = ["run", "--policy", "stock", "--", "python", "-c"]
     path = f"{environment.python.parent}{os.pathsep}{os.environ['PATH']}"
-    done = environment.run("-c", *program, FAIRLEAD_GIL="interactive", PATH=path)
+    done = environment.run("-c", MAIN, *words, LOADED, FAIRLEAD_GIL="interactive", PATH=path)
     assert "fairlead._probe" not in done.stdout, done.stderr
 
 
 @scheduled
 @pytest.mark.parametrize(
-    ("variables", "says"),
+    ("variables", "broken", "text", "says"),
     [
-        ({"FAIRLEAD_GIL": "best"}, "no policy 'best'"),
-        ({"FAIRLEAD_GIL": "interactive", "FAIRLEAD_GIL_CPU_SHARE": "30"}, "from .01 to .95"),
-        ({"FAIRLEAD_GIL": "interactive", "FAIRLEAD_GIL_CPU_SHARE": "x"}, "'x'"),
+        ({"FAIRLEAD_GIL": "best"}, "", None, "no policy 'best'"),
+        ({"FAIRLEAD_GIL_CPU_SHARE": "30"}, "", None, "from .01 to .95"),
+        ({"FAIRLEAD_GIL_CPU_SHARE": "x"}, "", None, "'x'"),
+        ({}, "fairlead/gil/schedule/launched.py", "import sys; sys.exit(3)", "fairlead: "),
+        ({}, "fairlead/gil/__init__.py", "this is no Python", "fairlead: "),
+        ({}, "fairlead", None, "fairlead: "),
+        ({}, "fairlead/_probe*.so", "garbage", "fairlead: "),
     ],
 )
-def test_wrong_words_in_the_environment_are_one_line_and_the_program_runs(
-    variables: dict[str, str], says: str, environment: Environment
+def test_wrong_words_and_a_broken_fairlead_are_one_line_and_the_program_runs(
+    variables: dict[str, str], broken: str, text: str | None, says: str, environment: Environment
 ) -> None:
     assert environment.fairlead("--install-hook").returncode == 0
-    done = environment.run("-c", "print('ran')", **variables)
-    assert (done.returncode, done.stdout) == (0, "ran\n")
-    assert says in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
-@scheduled
-@pytest.mark.parametrize(
-    ("broken", "text"),
-    [
-        ("fairlead/gil/schedule/launched.py", "import sys; sys.exit(3)"),
-        ("fairlead/gil/__init__.py", "this is no Python"),
-        ("fairlead", None),
-        ("fairlead/_probe*.so", "garbage"),
-    ],
-)
-def test_broken_fairlead_is_one_line_and_the_program_runs(
-    broken: str, text: str | None, environment: Environment
-) -> None:
-    assert environment.fairlead("--install-hook").returncode == 0
-    (file,) = environment.site.glob(broken)
-    whole = file.with_name("whole")
-    file.rename(whole)
-    try:
+    files = list(environment.site.glob(broken)) if broken else []
+    assert len(files) == bool(broken)
+    for file in files:
+        file.rename(file.with_name("whole"))
         if text is not None:
             file.write_text(text)
-        done = environment.run("-c", "print('ran')", FAIRLEAD_GIL="interactive")
+    try:
+        done = environment.run("-c", "print('ran')", **{"FAIRLEAD_GIL": "interactive"} | variables)
     finally:
-        whole.replace(file)
+        for file in files:
+            file.with_name("whole").replace(file)
     assert (done.returncode, done.stdout) == (0, "ran\n")
-    assert done.stderr.startswith("fairlead: ")
-    assert done.stderr.count("\n") == 1
+    assert says in done.stderr
+    assert (done.stderr[:10], done.stderr.count("\n")) == ("fairlead: ", 1)
 
 
 def test_hook_that_cannot_be_put_there_is_one_line(environment: Environment) -> None:
@@ -169,7 +138,7 @@ def test_hook_that_cannot_be_put_there_is_one_line(environment: Environment) -> 
             assert done.stderr.count("\n") == 1
     finally:
         environment.hook.rmdir()
-    assert [path.name for path in environment.site.iterdir() if path.name.startswith(".")] == []
+    environment.is_tidy()
 
 
 @pytest.mark.skipif(why_not() is None, reason="this interpreter can be scheduled")

@@ -26,11 +26,13 @@ PAGES = (
     "index.html",
     "tutorial/first-run.html",
     "how-to/mend-latency-spikes.html",
-    "explanation/the-square.html",
+    "explanation/gil-scheduler.html",
+    "explanation/measured.html",
     "reference/cli.html",
     "reference/other-programs.html",
     "reference/experiments/models.html",
     "reference/api/fairlead.sync.html",
+    "project/architecture.html",
     "project/changelog.html",
 )
 
@@ -73,6 +75,8 @@ def test_no_page_is_wider_than_a_telephone_and_none_asks_another_host(browser: A
     for page in PAGES:
         browser.get(address + page)
         assert browser.execute_script("return document.documentElement.scrollWidth") <= 390, page
+        shown = browser.execute_script("return [...document.images].map(image => image.naturalWidth > 0)")
+        assert all(shown), page
         fetched = browser.execute_script("return performance.getEntriesByType('resource').map(e => e.name)")
         assert fetched
         assert [url for url in fetched if not url.startswith((address, "data:", "blob:"))] == [], page

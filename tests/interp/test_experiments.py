@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,23 +44,15 @@ def on(interpreters: Iterable[Interpreter], *at_once: Interpreter) -> list[Any]:
 
 N = 5
 DONE = {
-    "square.thread-start": "taken",
-    "square.mutex": "passed",
-    "square.semaphore": "awake",
-    "square.process-start": "taken",
-    "square.process-mutex": "passed",
-    "gil.battle": "counted",
-    "gil.convoy": "asked",
-    "gil.countdown": "counted",
-    "gil.open-loop": "asked",
+    **dict.fromkeys(("square.thread-start", "square.process-start", "cured.thread-start"), "taken"),
+    **dict.fromkeys(("square.mutex", "square.process-mutex", "cured.mutex"), "passed"),
+    **dict.fromkeys(("square.semaphore", "cured.semaphore"), "awake"),
+    **dict.fromkeys(("gil.battle", "gil.countdown", "gil.trace"), "counted"),
+    **dict.fromkeys(("gil.convoy", "gil.open-loop"), "asked"),
     "gil.sha256": "hashed",
     "gil.signal": "computed",
     "gil.simulate": "threads",
     "gil.thread-cost": "lived",
-    "gil.trace": "counted",
-    "cured.mutex": "passed",
-    "cured.semaphore": "awake",
-    "cured.thread-start": "taken",
 }
 DONE |= {name: "done" for name in CATALOGUE if name.startswith(("models.", "party."))}
 """The detail in which an experiment says how many came through."""
@@ -87,19 +79,18 @@ PARTS = {
 
 def run(interpreter: Interpreter, path: Path, *arguments: str) -> dict[str, Any]:
     """The one line that a probe prints; fails if there is more or less, or if it did not end well."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    environment["PYTHONDONTWRITEBYTECODE"] = "1"
-    ended = subprocess.run(
-        [interpreter.path, str(path), *arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (ended.returncode, ended.stderr) == (0, ""), ended
-    (line,) = ended.stdout.splitlines()
-    answer: dict[str, Any] = json.loads(line)
+    (answer,) = answers(interpreter, str(path), *arguments)
     return answer
+
+
+def answers(interpreter: Interpreter, *words: str) -> list[dict[str, Any]]:
+    command, environment = (
+        [interpreter.path, *words],
+        subprocess_runner.clean_environment(free_threaded=False),
+    )
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, ""), ended
+    return [json.loads(line) for line in ended.stdout.splitlines()]
 
 
 def further(experiment: Experiment) -> bool:
@@ -138,20 +129,32 @@ def subjects(experiment: Experiment, params: dict[str, Any]) -> Sequence[Interpr
     return [i for i in FOUND if i in CONTRAST or i == oldest]
 
 
+def chosen() -> Iterator[str]:
+    """All experiments, but of models each work and each way of doing it once: the other pairs are the same
+    code."""
+    seen: set[str] = set()
+    for name in CATALOGUE:
+        parts = set(name.replace("async-", "").removeprefix("models.").split("-", 1))
+        if not name.startswith("models.") or parts - seen:
+            seen |= parts
+            yield name
+
+
 def where() -> list[Any]:
-    """What is to be run on which interpreter. Those between ``ENDS`` are for make test-all, and so is on all
-    but few what is the same on all. Models, which are the standard library's, are run on ``CONTRAST`` and on
+    """What is to be run on which interpreter. Those between ``ENDS`` are for make test-all, and so is what is
+    the same on all, or of one code. Models, which are the standard library's, are run on ``CONTRAST`` and on
     the oldest CPython that each can run on."""
-    few = [(name, DISCOVERY.running) for name in CATALOGUE] + [("models.cpu-interpreter-pool", NEWEST)]
+    few = [(name, DISCOVERY.running) for name in chosen()] + [("models.cpu-interpreter-pool", NEWEST)]
     return [
         pytest.param(
             experiment,
             params,
             interpreter,
             id=f"{experiment.id}-{'-'.join(params.values())}-{interpreter.name}",
-            marks=pytest.mark.long
-            if (interpreter not in ENDS or further(experiment)) and (experiment.id, interpreter) not in few
-            else [],
+            marks=[]
+            if (experiment.id, interpreter) in few
+            or (interpreter == ENDS[1] and not experiment.id.startswith("models."))
+            else pytest.mark.long,
         )
         for experiment, params in cases()
         for interpreter in subjects(experiment, params)
@@ -221,6 +224,7 @@ def test_stack_that_is_too_small_for_an_interpreter_is_a_reason_to_skip(interpre
     )
 
 
+@pytest.mark.timing
 def test_scheduled_mutex_takes_fewer_switches_than_the_square() -> None:
     plain, scheduled = (
         measured(DISCOVERY.running, CATALOGUE["square.mutex"], n=120, scheduler=scheduler)
@@ -237,12 +241,20 @@ NEITHER = {"sequential", "threads", "futures", "fairlead-threads"}
 
 
 @pytest.mark.parametrize(
-    "interpreter",
-    on(FOUND, *TWO),
-    ids=lambda i: i.name,
-)
-@pytest.mark.parametrize(
-    ("name", "method"), [(PARTY[index % len(PARTY)], method) for index, method in enumerate(METHODS)]
+    ("name", "method", "interpreter"),
+    [
+        pytest.param(
+            PARTY[index % len(PARTY)],
+            method,
+            interpreter,
+            id=f"{method}-{interpreter.name}",
+            marks=[]
+            if interpreter == DISCOVERY.running or (interpreter == NEWEST and "interpreters" in method)
+            else pytest.mark.long,
+        )
+        for index, method in enumerate(METHODS)
+        for interpreter in FOUND
+    ],
 )
 def test_method_does_every_task_and_says_what_it_took(
     interpreter: Interpreter, name: str, method: str
@@ -304,7 +316,13 @@ def test_specialisation_that_is_off_leaves_every_instruction_as_it_is(interprete
 
 @pytest.mark.parametrize("work", ["yield", "spin"])
 @pytest.mark.parametrize(
-    "experiment", [e for e in CATALOGUE.values() if "work" in e.parameters], ids=lambda e: e.id
+    "experiment",
+    [
+        e if e.id == "square.mutex" else pytest.param(e, marks=pytest.mark.long)
+        for e in CATALOGUE.values()
+        if "work" in e.parameters
+    ],
+    ids=lambda e: e.id,
 )
 @pytest.mark.parametrize("interpreter", on(CONTRAST, *ENDS), ids=lambda i: i.name)
 def test_experiment_measures_with_other_work(
@@ -317,34 +335,44 @@ def test_experiment_measures_with_other_work(
     assert answer["details"][DONE[experiment.id]] == 2
 
 
-@pytest.mark.parametrize(
-    ("argument", "reason"),
-    [
-        ('{"n": 1}', "n is a whole number of at least 2, not 1"),
-        ('{"n": 2.5}', "n is a whole number of at least 2, not 2.5"),
-        ('{"n": "9"}', 'n is a whole number of at least 2, not "9"'),
-        ('{"n": true}', "n is a whole number of at least 2, not true"),
-        ("{}", "the size n is missing"),
-        (
-            '{"n": 2, "wrok": 1}',
-            'unknown parameter "wrok": there are n, timeout_s, cores, policy, scheduler, work',
-        ),
-        ('{"n": 2, "work": "rest"}', 'work is one of sleep0, yield, spin, not "rest"'),
-        ('{"n": 2, "work": []}', "work is one of sleep0, yield, spin, not []"),
-        ('{"n": 2, "timeout_s": 0}', "timeout_s is a number of seconds above 0, not 0"),
-        ('{"n": 2, "timeout_s": "1"}', 'timeout_s is a number of seconds above 0, not "1"'),
-        ("[]", "give the parameters as one JSON object"),
-        ("n=2", "give the parameters as one JSON object"),
-        ('{"n": 2, "policy": "rr"}', "policy is to be rr, and is other"),
-    ],
-)
+UNKNOWN = [
+    ('{"n": 1}', "n is a whole number of at least 2, not 1"),
+    ('{"n": 2.5}', "n is a whole number of at least 2, not 2.5"),
+    ('{"n": "9"}', 'n is a whole number of at least 2, not "9"'),
+    ('{"n": true}', "n is a whole number of at least 2, not true"),
+    ("{}", "the size n is missing"),
+    (
+        '{"n": 2, "wrok": 1}',
+        'unknown parameter "wrok": there are n, timeout_s, cores, policy, scheduler, work',
+    ),
+    ('{"n": 2, "work": "rest"}', 'work is one of sleep0, yield, spin, not "rest"'),
+    ('{"n": 2, "work": []}', "work is one of sleep0, yield, spin, not []"),
+    ('{"n": 2, "timeout_s": 0}', "timeout_s is a number of seconds above 0, not 0"),
+    ('{"n": 2, "timeout_s": "1"}', 'timeout_s is a number of seconds above 0, not "1"'),
+    ("[]", "give the parameters as one JSON object"),
+    ("n=2", "give the parameters as one JSON object"),
+    ('{"n": 2, "policy": "rr"}', "policy is to be rr, and is other"),
+]
+"""What a probe is given, and how what it says begins."""
+EACH = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+import probe, square_mutex
+for argument in json.loads(sys.argv[2]):
+    if not os.fork():
+        sys.argv[1:] = [argument]
+        probe.main(square_mutex.EXPERIMENT, square_mutex.measure)
+    os.wait()
+"""
+
+
 @pytest.mark.parametrize("interpreter", on(CONTRAST, *ENDS), ids=lambda i: i.name)
-def test_probe_given_what_it_does_not_know_says_what_it_knows(
-    interpreter: Interpreter, argument: str, reason: str
-) -> None:
-    answer = run(interpreter, CATALOGUE["square.mutex"].path, argument)
-    assert list(answer) == ["failed"]
-    assert answer["failed"].startswith(reason)
+def test_probe_given_what_it_does_not_know_says_what_it_knows(interpreter: Interpreter) -> None:
+    arguments = json.dumps([argument for argument, _ in UNKNOWN])
+    told = answers(interpreter, "-c", EACH, str(registry.DIRECTORY), arguments)
+    for (_, reason), answer in zip(UNKNOWN, told, strict=True):
+        assert list(answer) == ["failed"]
+        assert answer["failed"].startswith(reason)
 
 
 def test_probe_without_parameters_says_how_to_give_them() -> None:
@@ -395,7 +423,7 @@ def test_yield_probe_reports_cost_and_effect(interpreter: Interpreter) -> None:
             assert one["yields"] is (one["switches_per_call"] >= 0.5)
 
 
-@pytest.mark.parametrize("interpreter", FOUND, ids=lambda i: i.name)
+@pytest.mark.parametrize("interpreter", on(FOUND, *CONTRAST), ids=lambda i: i.name)
 def test_experiments_compile(interpreter: Interpreter) -> None:
     program = (
         "import io, sys\nfor path in sys.argv[1:]:\n    compile(io.open(path, 'rb').read(), path, 'exec')"
@@ -427,12 +455,7 @@ def test_experiment_imports_nothing_but_the_standard_library_and_its_sibling(pat
     } <= sys.stdlib_module_names | {"_interpreters", "_interpqueues"}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_experiment_hides_no_module_of_the_standard_library(path: Path) -> None:
-    assert path.stem == "__init__" or path.stem not in sys.stdlib_module_names
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_experiment_keeps_to_the_width_of_the_rest(path: Path) -> None:
-    too_wide = [number for number, line in enumerate(path.read_text().splitlines(), 1) if len(line) > 110]
-    assert too_wide == []
+def test_experiments_hide_no_module_of_the_standard_library_and_keep_to_the_width_of_the_rest() -> None:
+    assert {path.stem for path in FILES} & sys.stdlib_module_names == set()
+    lines = [(path.name, line) for path in FILES for line in path.read_text().splitlines()]
+    assert [(name, line) for name, line in lines if len(line) > 110] == []

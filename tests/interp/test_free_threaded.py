@@ -9,6 +9,8 @@ import threading
 from pathlib import Path
 
 import pytest
+from commands import fairlead
+from waiting import Thread
 
 from fairlead import machine
 
@@ -26,10 +28,9 @@ def test_gil_stays_off_after_import() -> None:
 
 def test_counters_from_four_threads_at_once_are_each_threads_own() -> None:
     gate = threading.Barrier(4)
-    results: dict[int, list[str]] = {}
 
-    def read(me: int) -> None:
-        faults = results[me] = []
+    def read() -> list[str]:
+        faults = []
         gate.wait()
         last, used = machine.clock_ns(), 0
         for _ in range(5000):
@@ -38,21 +39,16 @@ def test_counters_from_four_threads_at_once_are_each_threads_own() -> None:
             if now < last or total < used or total > whole.user_ns + whole.system_ns + 2000:
                 faults.append(f"{last} {now} {used} {usage} {whole}")
             last, used = now, total
+        return faults
 
-    threads = [threading.Thread(target=read, args=(me,)) for me in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert results == {0: [], 1: [], 2: [], 3: []}
+    assert [thread.result() for thread in [Thread(read) for _ in range(4)]] == [[]] * 4
 
 
 def test_program_to_record_is_refused_by_name_and_not_started(tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text("open('started', 'w')")
-    fairlead = [sys.executable, "-c", "from fairlead.cli import main; main()"]
-    command = [*fairlead, "record", "-o", "app.flrec", "--", sys.executable, "app.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = fairlead(
+        "record", "-o", "app.flrec", "--", sys.executable, "-c", "open('started', 'w')", cwd=tmp_path
+    )
     assert done.returncode == 1
     assert "free-threaded" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["app.py"]
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []

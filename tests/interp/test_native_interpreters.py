@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 import sysconfig
-import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from waiting import Thread
 
 from fairlead import _native, machine
 
@@ -68,11 +68,9 @@ print(resident() - before)
 
 def load_again() -> ModuleType:
     """A second module object of the extension, with a state of its own."""
-    loader = importlib.machinery.ExtensionFileLoader("fairlead._native", NATIVE_PATH)
-    spec = importlib.util.spec_from_loader("fairlead._native", loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
+    names: dict[str, Any] = {}
+    exec(LOAD, names)
+    module: ModuleType = names["native"]
     return module
 
 
@@ -109,32 +107,20 @@ def test_types_belong_to_their_interpreter(new_interpreter: Callable[[], Any]) -
 
 
 def test_interpreters_at_once_in_threads_read_their_own_counters(new_interpreter: Callable[[], Any]) -> None:
-    program = IMPORT + (
-        "last = native.clock_ns()\n"
-        "used = 0\n"
-        "for _ in range(2000):\n"
-        "    now = native.clock_ns()\n"
-        "    usage = native.thread_usage()\n"
-        "    total = usage.user_ns + usage.system_ns\n"
-        "    assert now >= last and total >= used\n"
-        "    last, used = now, total\n"
-        "assert used > 0\n"
+    program = (
+        IMPORT
+        + """
+last, used = native.clock_ns(), 0
+for _ in range(2000):
+    now, usage = native.clock_ns(), native.thread_usage()
+    total = usage.user_ns + usage.system_ns
+    assert now >= last and total >= used
+    last, used = now, total
+assert used > 0
+"""
     )
-    failures: list[BaseException] = []
-    interpreters = [new_interpreter() for _ in range(6)]
-
-    def run(interpreter: Any) -> None:
-        try:
-            interpreter.run(program)
-        except BaseException as error:  # noqa: BLE001 - handed to the test's own thread
-            failures.append(error)
-
-    threads = [threading.Thread(target=run, args=(interpreter,)) for interpreter in interpreters]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    for thread in [Thread(new_interpreter().run, program) for _ in range(6)]:
+        thread.result()
 
 
 def record_types() -> int:

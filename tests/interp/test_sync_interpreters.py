@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import operator
-import pickle
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -13,8 +11,8 @@ from typing import Any
 import pytest
 from waiting import PATIENCE_S, Thread, until
 
-from fairlead.errors import HandleGoneError, TooManyReleasesError, UsageError
-from fairlead.sync import BoundedSemaphore, Event, Lock, Semaphore, SimpleQueue, from_handle, handle
+from fairlead.errors import HandleGoneError, TooManyReleasesError
+from fairlead.sync import BoundedSemaphore, Event, Lock, SimpleQueue, from_handle, handle
 
 PROGRAM = """
 import asyncio, threading
@@ -152,47 +150,6 @@ def test_task_that_runs_another_interpreter_is_woken_in_its_own(new_interpreter:
     asyncio.run(main())
 
 
-EVERYTHING = (
-    None,
-    True,
-    (False, -1, 2**63 - 1, -(2**63), 2**100, 1.5, float("inf"), 3 - 2j),
-    ("", "ascii", "Grün", "Ж", "\U0001f600", "\ud800"),
-    (b"", b"bytes", bytearray(b"array"), (), ((),)),
-    [1, {"a": {2}}],
-)
-
-
-def test_queue_carries_copies_between_interpreters(new_interpreter: Callable[[], Any]) -> None:
-    there: SimpleQueue[Any] = SimpleQueue()
-    back: SimpleQueue[Any] = SimpleQueue()
-    other = new_interpreter()
-    give(other, there=there, back=back)
-    for item in EVERYTHING:
-        there.put(item)
-    there.put(memoryview(b"abcdef")[::2])
-    there.put(Lock)
-    assert there.qsize() == len(EVERYTHING) + 2
-    other.run("while not there.empty(): back.put(there.get())\n")
-    received = [back.get() for _ in EVERYTHING]
-    assert tuple(received) == EVERYTHING
-    assert [type(item) for item in received[4]] == [bytes, bytes, bytearray, tuple, tuple]
-    assert received[5] is not EVERYTHING[5]
-    assert back.get() == b"ace"
-    assert back.get() is Lock
-    with pytest.raises(Exception, match=r"pickle|local object"):
-        there.put(lambda: None)
-    assert there.empty()
-
-
-def test_queue_that_is_not_empty_is_not_handed_over() -> None:
-    queue: SimpleQueue[int] = SimpleQueue()
-    queue.put(1)
-    with pytest.raises(UsageError, match="before something is put into it"):
-        handle(queue)
-    assert queue.get() == 1
-    assert from_handle(handle(queue)).empty()
-
-
 def test_deep_tuple_is_refused_and_not_half_sent() -> None:
     queue: SimpleQueue[Any] = SimpleQueue()
     handle(queue)
@@ -236,18 +193,6 @@ def test_handle_of_what_is_gone_is_refused_and_never_means_another() -> None:
         from_handle(-1)
     with pytest.raises(TypeError, match="a dict cannot be handed"):
         handle({})  # type: ignore[arg-type]
-
-
-def test_pickle_within_the_process_is_the_same_primitive_and_copying_too() -> None:
-    for primitive in (Lock(), Semaphore(3), BoundedSemaphore(2), Event(), SimpleQueue()):
-        same = pickle.loads(pickle.dumps(primitive))
-        assert type(same) is type(primitive)
-        assert handle(same) == handle(primitive)
-        assert handle(copy.copy(primitive)) == handle(primitive)
-    lock = Lock()
-    lock.acquire()
-    pickle.loads(pickle.dumps(lock)).release()
-    assert not lock.locked()
 
 
 @not_on_312

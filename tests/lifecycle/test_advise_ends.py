@@ -10,9 +10,10 @@ import threading
 from pathlib import Path
 
 import pytest
+from commands import FAIRLEAD, fairlead
 from programs import living
 
-import fairlead
+import fairlead as package
 from fairlead.advice import session
 from fairlead.cli.root import root
 from fairlead.errors import AdviceError, SerializationError, UsageError
@@ -23,33 +24,26 @@ pytestmark = pytest.mark.ends
 PROGRAMS = """
 import os, subprocess, sys, time
 
-def raises(n):
-    raise ValueError("no such price")
+def raises(n): raise ValueError("no such price")
+def exits(n): sys.exit(3)
+def dies(n): os._exit(4)
+def crashes(n): os.kill(os.getpid(), 11)
+def naps(n): time.sleep(0.5)
+def spins_with_the_gil(n): return (10 ** 7) ** (10 ** 8)
+def generates(n): yield n
+def fine(n): return n
+def items(): return [1]
+def no_items(): raise OSError("no disk")
 
 def raises_late(n):
     if n == 7:
         raise KeyError(n)
     return n
 
-def exits(n):
-    sys.exit(3)
-
-def dies(n):
-    os._exit(4)
-
-def crashes(n):
-    os.kill(os.getpid(), 11)
-
 def never(n):
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     while True:
         time.sleep(600)
-
-def naps(n):
-    time.sleep(0.5)
-
-def spins_with_the_gil(n):
-    return (10 ** 7) ** (10 ** 8)
 
 def dies_in_workers(n):
     import threading
@@ -64,42 +58,21 @@ def once(n):
     os.environ["FAIRLEAD_TWICE"] = "1"
 
 prices = {}
-
 def prepare():
     prices["price"] = 2
     return range(100)
-
-def prepared(n):
-    return prices["price"] * n
-
-def generates(n):
-    yield n
-
-def fine(n):
-    return n
+def prepared(n): return prices["price"] * n
 
 class SlowToRead(dict):
     def items(self):
         time.sleep(0.7)
         return super().items()
-
-def read_slowly(n):
-    return SlowToRead()
-
-def items():
-    return [1]
-
-def no_items():
-    raise OSError("no disk")
+def read_slowly(n): return SlowToRead()
 
 class Torn:
-    def __iter__(self):
-        raise OSError("torn")
-
-number = 7
-torn = Torn()
+    def __iter__(self): raise OSError("torn")
+number, torn = 7, Torn()
 """
-PROGRAM = "from fairlead.cli import main; main()"
 
 
 @pytest.fixture
@@ -120,35 +93,23 @@ def ask(*args: str) -> None:
     root.main(["advise", *args, "-o", "saved.json"], prog_name="fairlead", standalone_mode=False)
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        (
-            "raises",
-            "shop:raises raised ValueError: no such price when it was called with item 0, 0: give items",
-        ),
-        ("raises_late", "shop:raises_late raised KeyError: 7 when it was called with item 7, 7"),
-        (
-            "prepared",
-            "shop:prepared, called one after another in a new process: KeyError: 'price'; give items that "
-            "it can handle, and have its module make what else it needs",
-        ),
-        ("once", "shop:once raised RuntimeError: twice when it was called with"),
-        ("exits", "shop:exits ends its process (sys.exit) when it is called with item 0, 0"),
-        (
-            "dies",
-            "shop:dies ended its process when it was called with item 0 (it ended with status 4): give "
-            "items for which it returns",
-        ),
-        (
-            "crashes",
-            "shop:crashes ended its process when it was called with item 0 (it was ended by SIGSEGV)",
-        ),
-        ("never", "shop:never did not return within 1 s when it was called with item 0: give items"),
-        ("naps", "one call of shop:naps takes "),
-        ("spins_with_the_gil", "shop:spins_with_the_gil did not return within 1 s"),
-    ],
-)
+WITHOUT_A_RESULT = {
+    "raises": "shop:raises raised ValueError: no such price when it was called with item 0, 0: give items",
+    "raises_late": "shop:raises_late raised KeyError: 7 when it was called with item 7, 7",
+    "prepared": "shop:prepared, called one after another in a new process: KeyError: 'price'; give items that"
+    " it can handle, and have its module make what else it needs",
+    "once": "shop:once raised RuntimeError: twice when it was called with",
+    "exits": "shop:exits ends its process (sys.exit) when it is called with item 0, 0",
+    "dies": "shop:dies ended its process when it was called with item 0 (it ended with status 4): give items"
+    " for which it returns",
+    "crashes": "shop:crashes ended its process when it was called with item 0 (it was ended by SIGSEGV)",
+    "never": "shop:never did not return within 1 s when it was called with item 0: give items",
+    "naps": "one call of shop:naps takes ",
+    "spins_with_the_gil": "shop:spins_with_the_gil did not return within 1 s",
+}
+
+
+@pytest.mark.parametrize(("name", "said"), WITHOUT_A_RESULT.items())
 def test_function_without_a_result_is_reported_and_leaves_nothing(
     place: Path, name: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,73 +122,52 @@ def test_function_without_a_result_is_reported_and_leaves_nothing(
     assert not (place / "saved.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        (["shop:nothing", "--items", "[1]"], "shop has no nothing: name one that it defines"),
-        (["shop:fin", "--items", "[1]"], "shop has no fin: did you mean fine?"),
-        (["shop:number", "--items", "[1]"], "shop:number is an int, which cannot be called: name a function"),
-        (["shop:generates", "--items", "[1]"], "makes generators"),
-        (["no_shop:fine", "--items", "[1]"], "there is no module no_shop here"),
-        (["needy:fine", "--items", "[1]"], "needy cannot be imported: it needs nothing_of_this_name"),
-        (
-            ["broken:fine", "--items", "[1]"],
-            "broken cannot be imported: it raised RuntimeError: at import; mend it, or name another module",
-        ),
-        (
-            ["program:fine", "--items", "[1]"],
-            "program ends its process (sys.exit) when it is imported: put what it does as a program under if "
-            "__name__ == '__main__'",
-        ),
-        (["shop.py:fine", "--items", "[1]"], "shop.py is a file: name its module, as shop:fine"),
-        (["shop:fine", "--items", "[]"], "there are no items: give at least one"),
-        (
-            ["shop:fine", "--items", "range("],
-            "--items 'range(' cannot be evaluated (SyntaxError: '(' was never closed (<string>, line 1)): "
-            "write MODULE:NAME, MODULE:NAME() or an expression with the names of the function's module",
-        ),
-        (
-            ["shop:fine", "--items", "iter([iter([1])])"],
-            "item 0 is of type list_iterator, which one call uses up",
-        ),
-        (["shop:fine", "--items", ""], "--items '' cannot be evaluated (SyntaxError: invalid syntax"),
-        (
-            ["shop:fine", "--items", "shop.items"],
-            "(NameError: name 'shop' is not defined): write MODULE:NAME",
-        ),
-        (["shop:fine", "--items", "5"], "--items '5' is an int, which has no items: name an iterable"),
-        (
-            ["shop:fine", "--items", "shop:items"],
-            "--items 'shop:items' is a function, which has no items: call it, as 'shop:items()'",
-        ),
-        (["shop:fine", "--items", "shop:no_items()"], "raised OSError: no disk: give items that can be made"),
-        (["shop:fine", "--items", "shop:torn"], "raised OSError: torn: give items that can be made"),
-        (["shop:fine"], "give the function's items: either --items MODULE:NAME or --inputs FILE"),
-        (["shop", "--items", "[1]"], "'shop' names no function: write module:function"),
-        (["shop:fine", "--inputs", "none.jsonl"], "none.jsonl: cannot be read"),
-        (["shop:fine", "--inputs", "lines.jsonl"], "lines.jsonl:4: not JSON"),
-        (["shop:fine", "--inputs", "empty.jsonl"], "there are no items in it"),
-        (["shop:fine", "--items", "[1]", "--requests", "0"], "requests must be at least 1"),
-        (["shop:fine", "--items", "[1]", "--budget", "100ms"], "the budget must be at least 1 s"),
-        (["shop:fine", "--items", "[1]", "--kinds", "magic"], "there is no kind 'magic'"),
-        (["shop:fine", "--items", "[1]", "--max-calls", "3"], "max_calls must be at least 4"),
-        (
-            ["shop:fine", "--items", "[1]", "--dry-run", "--format", "json"],
-            "--dry-run shows its plan as text",
-        ),
-    ],
-)
+WRONG = {
+    "shop:nothing --items [1]": "shop has no nothing: name one that it defines",
+    "shop:fin --items [1]": "shop has no fin: did you mean fine?",
+    "shop:number --items [1]": "shop:number is an int, which cannot be called: name a function",
+    "shop:generates --items [1]": "makes generators",
+    "no_shop:fine --items [1]": "there is no module no_shop here",
+    "needy:fine --items [1]": "needy cannot be imported: it needs nothing_of_this_name",
+    "broken:fine --items [1]": "broken cannot be imported: it raised RuntimeError: at import; mend it, or"
+    " name another module",
+    "program:fine --items [1]": "program ends its process (sys.exit) when it is imported: put what it does as"
+    " a program under if __name__ == '__main__'",
+    "shop.py:fine --items [1]": "shop.py is a file: name its module, as shop:fine",
+    "shop:fine --items []": "there are no items: give at least one",
+    "shop:fine --items range(": "--items 'range(' cannot be evaluated (SyntaxError: '(' was never closed"
+    " (<string>, line 1)): write MODULE:NAME, MODULE:NAME() or an expression with the names of the function's"
+    " module",
+    "shop:fine --items iter([iter([1])])": "item 0 is of type list_iterator, which one call uses up",
+    "shop:fine --items ''": "--items '' cannot be evaluated (SyntaxError: invalid syntax",
+    "shop:fine --items shop.items": "(NameError: name 'shop' is not defined): write MODULE:NAME",
+    "shop:fine --items 5": "--items '5' is an int, which has no items: name an iterable",
+    "shop:fine --items shop:items": "--items 'shop:items' is a function, which has no items: call it, as"
+    " 'shop:items()'",
+    "shop:fine --items shop:no_items()": "raised OSError: no disk: give items that can be made",
+    "shop:fine --items shop:torn": "raised OSError: torn: give items that can be made",
+    "shop:fine": "give the function's items: either --items MODULE:NAME or --inputs FILE",
+    "shop --items [1]": "'shop' names no function: write module:function",
+    "shop:fine --inputs none.jsonl": "none.jsonl: cannot be read",
+    "shop:fine --inputs lines.jsonl": "lines.jsonl:4: not JSON",
+    "shop:fine --inputs empty.jsonl": "there are no items in it",
+    "shop:fine --items [1] --requests 0": "requests must be at least 1",
+    "shop:fine --items [1] --budget 100ms": "the budget must be at least 1 s",
+    "shop:fine --items [1] --kinds magic": "there is no kind 'magic'",
+    "shop:fine --items [1] --max-calls 3": "max_calls must be at least 4",
+    "shop:fine --items [1] --dry-run --format json": "--dry-run shows its plan as text",
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
 @pytest.mark.usefixtures("place")
-def test_wrong_usage_is_reported(args: list[str], said: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(said)):
-        ask(*args)
+def test_wrong_usage_is_reported(words: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(WRONG[words])):
+        ask(*(word if word != "''" else "" for word in words.split()))
 
 
 def test_command_says_it_in_one_line_and_its_status(place: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "advise", "shop:raises", "--items", "[1]", "--budget", "2s"],
-        cwd=place, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = fairlead("advise", "shop:raises", "--items", "[1]", "--budget", "2s", cwd=place)
     assert done.returncode == 1
     assert done.stdout == ""
     assert [line for line in done.stderr.splitlines() if "measurements" not in line] == [
@@ -246,7 +186,7 @@ def test_candidate_whose_workers_die_is_reported_and_not_chosen(place: Path) -> 
 
 def test_interrupted_advice_leaves_nothing(place: Path) -> None:
     running = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "advise", "shop:never", "--items", "[1]", "--budget", "100s"],
+        [*FAIRLEAD, "advise", "shop:never", "--items", "[1]", "--budget", "100s"],
         cwd=place, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
@@ -267,21 +207,21 @@ def raising(n: int) -> int:
 
 def test_in_code_the_same_errors_are_raised() -> None:
     with pytest.raises(AdviceError, match="raising raised LookupError: 1"):
-        fairlead.advise(raising, [1], budget=2)
+        package.advise(raising, [1], budget=2)
     with pytest.raises(UsageError, match="cannot be called"):
-        fairlead.advise(7, [1])  # type: ignore[arg-type]
+        package.advise(7, [1])  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="there are no items"):
-        fairlead.advise(len, [])
+        package.advise(len, [])
     with pytest.raises(UsageError, match="items must be an iterable"):
-        fairlead.advise(len, 7)  # type: ignore[arg-type]
+        package.advise(len, 7)  # type: ignore[arg-type]
 
 
 def test_function_that_cannot_be_sent_is_refused() -> None:
     lock = threading.Lock()
     with pytest.raises(SerializationError, match="cannot be sent to the measuring processes"):
-        fairlead.advise(lambda n: lock.locked() and n, [1])
+        package.advise(lambda n: lock.locked() and n, [1])
     with pytest.raises(SerializationError, match="the items cannot be sent"):
-        fairlead.advise(len, [lock])
+        package.advise(len, [lock])
 
 
 HUNGRY = """

@@ -8,13 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from scheduled import HEAD
+from commands import fairlead
+from running import line, running, tell
+from scheduled import HEAD, run
 
 from fairlead.gil.observe.access import why_not
 from fairlead.gil.schedule import outside
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
-FAIRLEAD = [sys.executable, "-m", "fairlead"]
 CONVOY = """
 import os, sys, threading, time
 import fairlead.gil
@@ -42,30 +43,18 @@ def until_decided():
             return
         time.sleep(0.05)
 """
-TOLD = re.compile(
-    r"fairlead: process \d+: canary: scheduled, threads wait ([\d.]+) times \[[\d.]+, ([\d.]+)\] as long"
-    r" for a turn of the GIL, and [\d.]+ times \[[\d.]+, [\d.]+\] at the 99th percentile \((6|12|24) pairs of"
-    r" windows of 0.3 s\): threads wait less; policy interactive\n"
-)
+MADE_UP = """
+from fairlead.gil.schedule import canary
 
+def figures(self):
+    jitter = 1 + time.monotonic() % 0.01
+    scheduled = fairlead.gil.scheduler().policy == "interactive"
+    return canary.CanaryWindow(jitter * ({} if scheduled else 1.0), jitter)
 
-def canary(code: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
-    (tmp_path / "app.py").write_text(CONVOY + code)
-    command = [*FAIRLEAD, "run", "--canary", "300ms", "--", sys.executable, "app.py"]
-    return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
-
-
-def test_convoy_is_reported_in_one_line_and_stays_scheduled(tmp_path: Path) -> None:
-    ran = canary("work(); until_decided()", tmp_path)
-    assert (ran.returncode, ran.stdout) == (0, "interactive kept 1.0\n"), ran.stderr
-    told = TOLD.fullmatch(ran.stderr)
-    assert told, ran.stderr
-    assert float(told[1]) <= float(told[2]) < 1
-
-
-def test_each_forked_child_tries_for_itself_and_a_process_of_one_thread_does_not(tmp_path: Path) -> None:
-    ran = canary(
-        """
+canary.Canary._window = figures
+"""
+"""The figures of all windows; all else is as it is."""
+IN_A_CHILD = """
 print(fairlead.gil.scheduler().policy, threading.active_count(), flush=True)
 child = os.fork()
 if not child:
@@ -74,31 +63,55 @@ if not child:
     os._exit(0)
 os.waitpid(child, 0)
 print(fairlead.gil.scheduler().policy, threading.active_count(), flush=True)
-""",
-        tmp_path,
-    )
-    assert (ran.returncode, ran.stdout) == (0, "stock 1\ninteractive kept 1.0\nstock 1\n"), ran.stderr
-    assert TOLD.fullmatch(ran.stderr), ran.stderr
+"""
+TOLD = (
+    r"fairlead: process \d+: canary: scheduled, threads wait ([\d.]+) times \[[\d.]+, ([\d.]+)\] as long"
+    r" for a turn of the GIL, and [\d.]+ times \[[\d.]+, [\d.]+\] at the 99th percentile \((6|12|24) pairs of"
+    r" windows of 0.3 s\): "
+)
 
 
-def test_loss_switches_it_off_and_says_why() -> None:
-    """The figures are made up; all else is as it is."""
+def canary(code: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    (tmp_path / "app.py").write_text(CONVOY + code)
+    return fairlead("run", "--canary", "300ms", "--", sys.executable, "app.py", cwd=tmp_path)
+
+
+@pytest.mark.timing
+def test_convoy_is_reported_in_one_line_and_stays_scheduled(tmp_path: Path) -> None:
+    ran = canary("work(); until_decided()", tmp_path)
+    assert (ran.returncode, ran.stdout) == (0, "interactive kept 1.0\n"), ran.stderr
+    told = re.fullmatch(f"{TOLD}threads wait less; policy interactive\n", ran.stderr)
+    assert told, ran.stderr
+    assert float(told[1]) <= float(told[2]) < 1
+
+
+def test_window_has_the_figures_of_what_waited_in_it_and_none_where_nothing_did() -> None:
     program = """
 from fairlead.gil.schedule import canary
-
-class Worse(canary.Canary):
-    def _window(self):
-        jitter = 1 + time.monotonic() % 0.01
-        return canary.CanaryWindow(jitter * (2.0 if gil.scheduler().policy == "interactive" else 1.0), jitter)
-
-Worse("interactive", 0.3, 0.1).run()
-print(json.dumps([gil.scheduler().policy, gil.counters()["fairlead_gil_canary_rejected_total"]]))
+canary.LEAST_WAITS = 2
+trial = canary.Canary("interactive", 0.05, 0.05)
+without = trial._window()
+spinners(2, daemon=True)
+while (window := trial._window()) is None:
+    pass
+print(json.dumps([without, min(window) > 0]))
 """
-    process = subprocess.run(
-        [sys.executable, "-c", HEAD + program], capture_output=True, text=True, timeout=100, check=True
-    )
-    assert process.stdout == '["stock", 1.0]\n'
-    assert "threads wait more than 10 % longer; policy stock\n" in process.stderr
+    assert run(program) == [None, True]
+
+
+@pytest.mark.parametrize(
+    ("factor", "says", "verdict"),
+    [
+        (0.5, "interactive kept 1.0", "threads wait less; policy interactive"),
+        (2.0, "stock rejected 0.0", "threads wait more than 10 % longer; policy stock"),
+    ],
+)
+def test_each_forked_child_tries_for_itself_and_a_process_of_one_thread_does_not(
+    factor: float, says: str, verdict: str, tmp_path: Path
+) -> None:
+    ran = canary(MADE_UP.format(factor) + IN_A_CHILD, tmp_path)
+    assert (ran.returncode, ran.stdout) == (0, f"stock 1\n{says}\nstock 1\n"), ran.stderr
+    assert re.fullmatch(f"{TOLD}{verdict}\n", ran.stderr), ran.stderr
 
 
 ENDLESS = """
@@ -108,6 +121,12 @@ class Endless(canary.Canary):  # a window in which nothing was measured decides 
     def _window(self):
         time.sleep(self.window_s)
 """
+TRIES = """
+trial = Endless("interactive", 0.3, 0.1)
+trial.run()
+now = gil.scheduler()
+print(now.policy, now.canary, trial.verdict, flush=True)
+"""
 
 
 @pytest.mark.parametrize(
@@ -115,55 +134,34 @@ class Endless(canary.Canary):  # a window in which nothing was measured decides 
     [("off", "stock"), ("stock", "stock"), ("stock", "interactive"), ("interactive", "interactive")],
 )
 def test_order_from_outside_ends_the_trial(order: outside.Order, during: str) -> None:
-    program = """
-print(os.getpid(), flush=True)
-spinners(2, daemon=True)
-trial = Endless("interactive", 0.3, 0.2)
-trial.run()
-now = gil.scheduler()
-print(now.policy, now.canary, trial.verdict)
-"""
-    command = [sys.executable, "-c", HEAD + ENDLESS + program]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            pid = int(process.stdout.readline())
-            while not list(Path("/dev/shm").glob(f"fairlead-control.*.{pid}")):
-                pass
-            while (seen := outside.send(pid, "status", wait_s=10)).canary == "none" or seen.policy != during:
-                pass  # the trial has not begun, or is at its other window
-            assert seen.canary == "tries"
-            answer = outside.send(pid, order, wait_s=10)
-            assert (answer.off, answer.canary) == (order == "off", "none")
-            out, err = process.communicate(timeout=100)
-        finally:
-            process.kill()
+    code = f"{HEAD}{ENDLESS}\nprint('ready', flush=True)\nspinners(2, daemon=True)\n{TRIES}"
+    with running(code) as process:
+        pid = process.pid
+        while not list(Path("/dev/shm").glob(f"fairlead-control.*.{pid}")):
+            pass
+        while (seen := outside.send(pid, "status", wait_s=50)).canary == "none" or seen.policy != during:
+            pass  # the trial has not begun, or is at its other window
+        assert seen.canary == "tries"
+        answer = outside.send(pid, order, wait_s=50)
+        assert (answer.off, answer.canary) == (order == "off", "none")
+        out, err = process.communicate(timeout=100)
     policy = "interactive" if order == "interactive" else "stock"
     assert out == f"{policy} none None\n"
     assert err.endswith(f"the canary has ended: the policy was switched to {policy} meanwhile\n")
 
 
 def test_program_that_asks_for_the_policy_on_trial_keeps_it() -> None:
-    program = """
+    asks = """
 def ask():
     while (now := gil.scheduler()).canary != "tries" or now.policy != "interactive":
         time.sleep(0.01)
     gil.schedule()
 
+print("ready", flush=True)
 threading.Thread(target=ask).start()
-trial = Endless("interactive", 0.3, 0.2)
-trial.run()
-now = gil.scheduler()
-print(now.policy, now.canary, trial.verdict)
 """
-    process = subprocess.run(
-        [sys.executable, "-c", HEAD + ENDLESS + program],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=True,
-    )
-    assert process.stdout == "interactive none None\n"
+    with running(HEAD + ENDLESS + asks + TRIES) as process:
+        assert line(process) == "interactive none None"
 
 
 def test_child_forked_after_an_order_keeps_to_it() -> None:
@@ -171,18 +169,14 @@ def test_child_forked_after_an_order_keeps_to_it() -> None:
 from fairlead.gil.schedule import canary
 canary.begin("interactive", 0.3, 0.2)
 gil.scheduler()
-print(os.getpid(), flush=True)
+print("ready", flush=True)
 sys.stdin.readline()
 if not os.fork():
     print(gil.scheduler().policy, flush=True)
     os._exit(0)
 os.wait()
 """
-    command = [sys.executable, "-c", HEAD + program]
-    with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-1, text=True) as process:
-        try:
-            assert process.stdout is not None
-            outside.send(int(process.stdout.readline()), "interactive", wait_s=0)
-            assert process.communicate("\n", timeout=100)[0] == "interactive\n"
-        finally:
-            process.kill()
+    with running(HEAD + program) as process:
+        outside.send(process.pid, "interactive", wait_s=0)
+        tell(process, "")
+        assert line(process) == "interactive"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from commands import fairlead
 
 from fairlead.gil.analysis.analyse import analyse
 from fairlead.gil.observe.access import why_not
@@ -14,7 +14,6 @@ from fairlead.record.gil_summary import GilSummary
 from fairlead.record.recording import Recording
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
-FAIRLEAD = [sys.executable, "-c", "from fairlead.cli import main; main()"]
 LATE = """
 import asyncio, os, subprocess, sys, threading, time
 
@@ -36,8 +35,8 @@ async def block():
 
 def recorded(tmp_path: Path, text: str, *options: str) -> GilSummary:
     (tmp_path / "app.py").write_text(LATE + text)
-    command = [*FAIRLEAD, "record", "--loops", *options, "-o", "out.flrec", "--", sys.executable, "app.py"]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    options = ("--loops", *options, "-o", "out.flrec")
+    ran = fairlead("record", *options, "--", sys.executable, "app.py", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     return analyse(Recording(tmp_path / "out.flrec"))
 
@@ -49,13 +48,10 @@ def assert_late(summary: GilSummary) -> None:
     assert loop.own_seconds + loop.gil_seconds + loop.core_seconds > 0
 
 
-def test_loop_of_asyncio_is_watched_until_it_ends(tmp_path: Path) -> None:
-    assert_late(recorded(tmp_path, "asyncio.run(block())\nassert not lags()\n"))
-
-
-def test_loop_of_uvloop_is_watched(tmp_path: Path) -> None:
-    pytest.importorskip("uvloop", exc_type=ImportError)
-    assert_late(recorded(tmp_path, "import uvloop\nuvloop.run(block())\nassert not lags()\n"))
+@pytest.mark.parametrize("library", ["asyncio", "uvloop"])
+def test_loop_is_watched_until_it_ends(library: str, tmp_path: Path) -> None:
+    pytest.importorskip(library, exc_type=ImportError)
+    assert_late(recorded(tmp_path, f"import {library}\n{library}.run(block())\nassert not lags()\n"))
 
 
 def test_loops_of_a_forked_child_and_of_one_that_is_started_are_watched(tmp_path: Path) -> None:
@@ -113,8 +109,6 @@ assert not lags()
 
 
 def test_asyncio_is_not_imported_for_a_program_without_it(tmp_path: Path) -> None:
-    text = "import sys\nassert 'asyncio' not in sys.modules\nimport asyncio.events\n"
-    (tmp_path / "app.py").write_text(text)
-    command = [*FAIRLEAD, "run", "--loops", "--", sys.executable, "app.py"]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    code = "import sys\nassert 'asyncio' not in sys.modules\nimport asyncio.events\n"
+    ran = fairlead("run", "--loops", "--", sys.executable, "-c", code, cwd=tmp_path)
     assert (ran.returncode, ran.stderr) == (0, "")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from typing import Any
 
 import pytest
+from running import ctl, running
 from scheduled import run
 
 from fairlead.gil.observe.access import why_not
@@ -17,62 +17,66 @@ from fairlead.gil.schedule import outside
 def resting(pid=0):
     return outside.send(pid or os.getpid(), "status").hooks == "resting"
 
+def stat(times=50):
+    for _ in range(times):
+        os.stat("/")
+
 gil.schedule()
 """
+NEEDS = """
+before = resting()
+kept = {}
+answer = [before, resting()]
+"""
+OBEYS = """
+outside.send(os.getpid(), "{}")
+before = resting()
+spinners(1)
+now = outside.send(os.getpid(), "status", wait_s=60)
+stop.set()
+answer = [before, now.hooks, now.policy, now.off]
+"""
 
+CHILD_OBEYS = """
+{}
+os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what is said of the order
+ended = []
+for _ in range(2):
+    with outside._page(os.getpid()) as page, memoryview(page).cast("I") as words:
+        outside._ask(os.getpid(), "off", page, words)
+        pid = os.fork()
+    if not pid:
+        stat(1)
+        now = gil.scheduler()
+        os._exit(now.policy != "stock" or not now.switched_off)
+    ended.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+answer = [ended, resting()]
+"""
 
-def test_takes_of_the_only_thread_are_not_counted_and_the_first_wait_puts_the_hooks_in() -> None:
-    program = (
-        REST
-        + """
-for _ in range(10_000):
-    os.stat("/")
+PROGRAMS: dict[str, tuple[str, Any]] = {
+    "takes of the only thread are not counted and the first wait puts the hooks in": (
+        """
+stat(10_000)
 before = resting()
 spinners(1)
 while resting():
-    os.stat("/")
-for _ in range(50):
-    os.stat("/")
+    stat(1)
+stat()
 stop.set()
-state = gil.scheduler()
-print(json.dumps([before, state.acquisitions, state.waits, state.policy]))
-"""
-    )
-    before, acquisitions, waits, policy = run(program)
-    assert (before, policy) == (True, "interactive")
-    assert 50 <= acquisitions < 10_000
-    assert waits > 0
-
-
-@pytest.mark.parametrize(
-    "act", ["gil.scheduler()", "gil.observe().start()", "gil.record(os.devnull).start()"]
-)
-def test_what_needs_the_hooks_puts_them_in(act: str) -> None:
-    program = (
-        REST
-        + f"""
-before = resting()
-kept = {act}
-print(json.dumps([before, resting()]))
-"""
-    )
-    assert run(program) == [True, False]
-
-
-def test_program_that_has_several_threads_already_is_scheduled_at_once() -> None:
-    program = """
-from fairlead.gil.schedule import outside
-spinners(1, daemon=True)
-gil.schedule()
-print(json.dumps(outside.send(os.getpid(), "status").hooks))
-"""
-    assert run(program) == "awake"
-
-
-def test_forked_child_is_scheduled_and_takes_orders() -> None:
-    program = (
-        REST
-        + """
+now = gil.scheduler()
+answer = [before, 50 <= now.acquisitions < 10_000, now.waits > 0, now.policy]
+""",
+        [True, True, True, "interactive"],
+    ),
+    "scheduler() puts them in": (NEEDS.format("gil.scheduler()"), [True, False]),
+    "observe() puts them in": (NEEDS.format("gil.observe().start()"), [True, False]),
+    "record() puts them in": (NEEDS.format("gil.record(os.devnull).start()"), [True, False]),
+    "a program that has several threads already is scheduled at once": (
+        "spinners(1, daemon=True)\ngil.schedule()\nanswer = outside.send(os.getpid(), 'status').hooks",
+        "awake",
+    ),
+    "a forked child is scheduled and takes orders": (
+        """
 ready, ordered = os.pipe(), os.pipe()
 pid = os.fork()
 if not pid:
@@ -84,176 +88,128 @@ os.read(ready[0], 1)
 family = outside.scheduled_family(pid) == [pid]
 outside.send(pid, "stock", wait_s=0)
 os.write(ordered[1], b"x")
-print(json.dumps([family, resting(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])]))
-"""
-    )
-    assert run(program) == [True, True, 0]
-
-
-@pytest.mark.parametrize("order", ["status", "stock", "off"])
-def test_order_that_comes_meanwhile_is_obeyed_at_the_first_wait(order: str) -> None:
-    program = (
-        REST
-        + """
-outside.send(os.getpid(), sys.argv[1])
-before = resting()
-spinners(1)
-answer = outside.send(os.getpid(), "status", wait_s=60)
-stop.set()
-print(json.dumps([before, answer.hooks, answer.policy, answer.off]))
-"""
-    )
-    policy = "interactive" if order == "status" else "stock"
-    said = (
-        "" if order == "status" else "the interpreter's own scheduling is in force by order of fairlead ctl"
-    )
-    assert run(program, order, said=said) == [True, "awake", policy, order == "off"]
-
-
-def test_child_obeys_an_order_that_its_resting_parent_has_not_obeyed_yet() -> None:
-    program = (
-        REST
-        + """
-outside.send(os.getpid(), "off")
-os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what the children say of the order
-pids = []
-for _ in range(2):
-    pid = os.fork()
-    if not pid:
-        os.stat("/")
-        state = gil.scheduler()
-        os._exit(state.policy != "stock" or not state.switched_off)
-    pids.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-print(json.dumps([pids, resting()]))
-"""
-    )
-    assert run(program) == [[0, 0], True]
-
-
-def test_what_the_program_asks_for_later_takes_the_place_of_an_order() -> None:
-    program = (
-        REST
-        + """
+answer = [family, resting(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])]
+""",
+        [True, True, 0],
+    ),
+    "a look that comes meanwhile changes nothing": (
+        OBEYS.format("status"),
+        [True, "awake", "interactive", False],
+    ),
+    "stock that comes meanwhile is obeyed at the first wait": (
+        OBEYS.format("stock"),
+        [True, "awake", "stock", False],
+    ),
+    "off that comes meanwhile is obeyed at the first wait": (
+        OBEYS.format("off"),
+        [True, "awake", "stock", True],
+    ),
+    "a child obeys an order that its resting parent has not obeyed yet": (
+        CHILD_OBEYS.format("pass"),
+        [[0, 0], True],
+    ),
+    # which holds the GIL from the order to the fork
+    "a child obeys an order that its parent, whose hooks are in, has not obeyed yet": (
+        CHILD_OBEYS.format("gil.scheduler()"),
+        [[0, 0], False],
+    ),
+    "what the program asks for later takes the place of an order": (
+        """
 outside.send(os.getpid(), "stock")
 gil.schedule()
 spinners(1)
-for _ in range(50):
-    os.stat("/")
+stat()
 stop.set()
-print(json.dumps(gil.scheduler().policy))
-"""
-    )
-    assert run(program) == "interactive"
-
-
-def test_thread_that_waits_first_gets_a_free_gil_at_once() -> None:
-    """The thread that drops it held it before the hooks were in."""
-    program = (
-        REST
-        + """
+answer = gil.scheduler().policy
+""",
+        "interactive",
+    ),
+    # with the interval of stock it would come to its end after the time-out of this test
+    "a thread that waits first gets a free GIL at once": (
+        """
 import _thread
-sys.setswitchinterval(10)
+sys.setswitchinterval(1000)
 begun = _thread.allocate_lock()
 begun.acquire()
-times = []
-def begin():
-    times.append(time.monotonic())
-    begun.release()
-_thread.start_new_thread(begin, ())
+_thread.start_new_thread(begun.release, ())
 with outside._page(os.getpid()) as page, memoryview(page).cast("I") as words:
     while outside.HOOKS[words[outside._HOOKS]] == "resting":
-        pass  # the thread comes to wait; this one keeps the GIL
-end = time.monotonic()
+        pass  # the thread comes to wait; this one keeps the GIL, which it took before the hooks were in
 begun.acquire()  # drops the GIL
-print(json.dumps(times[0] - end))
-"""
-    )
-    assert run(program) < 5
-
-
-def test_scheduled_time_of_a_child_does_not_begin_with_that_of_its_resting_parent() -> None:
-    program = (
-        REST
-        + """
-time.sleep(0.5)
+answer = True
+""",
+        True,
+    ),
+    "the scheduled time of a child does not begin with that of its resting parent": (
+        """
+time.sleep(0.1)
 def fork():
     began = time.monotonic()
     pid = os.fork()
     if not pid:
-        os._exit(gil.scheduler().scheduled_seconds >= time.monotonic() - began + 0.25)
-    print(json.dumps(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])), flush=True)
+        os._exit(gil.scheduler().scheduled_seconds >= time.monotonic() - began + 0.05)
+    ended.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+ended = []
 thread = threading.Thread(target=fork)
 thread.start()
 thread.join()
-"""
-    )
-    assert run(program) == 0
-
-
-def test_ctl_says_that_no_thread_has_waited_yet() -> None:
-    program = "import fairlead.gil; fairlead.gil.schedule(); print(flush=True); input()"
-    command = [sys.executable, "-c", program]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdout.readline()
-            command = [sys.executable, "-m", "fairlead", "ctl", "--pid", str(process.pid)]
-            said = [
-                subprocess.run([*command, order], capture_output=True, text=True, check=True).stdout
-                for order in ("status", "stock", "status")
-            ]
-        finally:
-            process.stdin.close()
-            process.wait()
-    none = f"process {process.pid}: no thread has waited for the GIL yet; when one does, "
-    obeys = none + "it obeys: stock\n"
-    assert said == [none + "it is scheduled from then on\n", obeys, obeys]
-
-
-def test_hooks_go_in_without_a_file_descriptor_to_spare() -> None:
-    program = (
-        REST
-        + """
+answer = ended
+""",
+        [0],
+    ),
+    "hooks go in without a file descriptor to spare": (
+        """
 import resource
 before = resting()
 limits = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
 spinners(1)
-for _ in range(50):
-    os.stat("/")
+stat()
 resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 after = resting()
 stop.set()
-print(json.dumps([before, after, gil.scheduler().waits > 0]))
-"""
-    )
-    assert run(program) == [True, False, True]
-
-
-def test_many_threads_that_wait_first_at_once_lose_no_wait() -> None:
-    program = (
-        REST
-        + """
+answer = [before, after, gil.scheduler().waits > 0]
+""",
+        [True, False, True],
+    ),
+    "many threads that wait first at once lose no wait": (
+        """
 import _thread
-count, done = 16, []
-gate = _thread.allocate_lock()
+done, gate = [], _thread.allocate_lock()
 gate.acquire()
 def work():
     gate.acquire()
     gate.release()
     for _ in range(100):
-        os.stat("/")
+        stat(1)
         sum(range(100))
     done.append(1)
-threads = [threading.Thread(target=work) for _ in range(count)]
+threads = [threading.Thread(target=work) for _ in range(16)]
 for thread in threads:
     thread.start()
 gate.release()
 for thread in threads:
     thread.join()
-print(json.dumps([len(done), gil.scheduler().watchdog_trips]))
-"""
-    )
-    for _ in range(5):
-        assert run(program) == [16, 0]
+answer = [len(done), gil.scheduler().watchdog_trips]
+""",
+        [16, 0],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_hooks_rest_until_they_are_needed_and_nothing_is_lost_meanwhile(name: str) -> None:
+    program, answer = PROGRAMS[name]
+    ordered = "obeyed at the first wait" in name
+    said = "the interpreter's own scheduling is in force by order of fairlead ctl" if ordered else ""
+    for _ in range(5 if "many threads" in name else 1):
+        assert run(f"{REST}{program}\nprint(json.dumps(answer))", said=said) == answer
+
+
+def test_ctl_says_that_no_thread_has_waited_yet() -> None:
+    program = "import fairlead.gil; fairlead.gil.schedule(); print('ready', flush=True); input()"
+    with running(program) as process:
+        said = [ctl(process.pid, order).stdout for order in ("status", "stock", "status")]
+    none = f"process {process.pid}: no thread has waited for the GIL yet; when one does, "
+    obeys = none + "it obeys: stock\n"
+    assert said == [none + "it is scheduled from then on\n", obeys, obeys]

@@ -1,33 +1,45 @@
-"""Real interpreters under the scheduler: what it does, and that nothing hangs, crashes or stays behind."""
+"""Real interpreters under the scheduler: what it does. test_gil_survives.py has what is done to them."""
 
 from __future__ import annotations
 
+import sys
+
 import pytest
-from scheduled import run
+from scheduled import ECHO, HEAD, INTERPRETERS, run
 
 from fairlead.gil.observe.access import why_not
+from fairlead.gil.schedule.hook import _LINE as LINE
+from fairlead.gil.schedule.launched import VARIABLE
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
 
-def test_io_thread_beside_cpu_threads_waits_less_than_a_switch_interval_per_call() -> None:
-    """Each round trip through a pipe costs two takes of the GIL; stock makes both of them wait, while another
-    thread computes: the clock is that of the process, as the machine may have no core for it."""
-    program = """
+def test_io_thread_beside_cpu_threads_does_not_wait_for_a_switch_interval() -> None:
+    program = f"gil.schedule()\n{ECHO}\nprint(json.dumps(gil.scheduler().policy))"
+    assert run(program) == "interactive"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="before 3.12 all interpreters share one GIL")
+def test_interpreters_with_a_gil_of_their_own_are_scheduled_each_by_itself() -> None:
+    program = f"""
 gil.schedule()
-spinners(2)
-ends = os.pipe()
-count, end = 0, time.process_time() + 0.3
-while time.process_time() < end:
-    os.write(ends[1], b"x")
-    os.read(ends[0], 1)
-    count += 1
-stop.set()
-print(json.dumps([count, gil.scheduler().policy]))
+made = create("isolated")
+run_in(made, {ECHO!r})
+interpreters.destroy(made)
+print(json.dumps(gil.scheduler().policy))
 """
-    count, policy = run(program)
-    assert policy == "interactive"
-    assert count > 0.3 / 0.005
+    assert run(program, head=HEAD + INTERPRETERS) == "interactive"
+
+
+def test_the_hook_for_the_environment_imports_nothing_in_further_interpreters() -> None:
+    program = f"""
+os.environ[{VARIABLE!r}] = "interactive"
+hook = {LINE!r}
+run_in(create("legacy"), hook + "\\nassert 'fairlead' not in sys.modules")
+exec(hook)
+print(json.dumps(gil.scheduler().policy))
+"""
+    assert run(program, head=HEAD + INTERPRETERS) == "interactive"
 
 
 def test_thread_that_is_alone_is_counted_by_the_scheduler_only_until_something_observes() -> None:
@@ -63,32 +75,11 @@ print(json.dumps([unobserved, acquisitions, observed, gil.scheduler().waits]))
     assert waits > 0
 
 
-@pytest.mark.parametrize("policy", ["interactive"])
-def test_forked_children_of_a_busy_process_run_and_end(policy: str) -> None:
-    program = """
-gil.schedule(policy=sys.argv[1])
-threads = spinners(3)
-for _ in range(20):
-    pid = os.fork()
-    if not pid:
-        more = [threading.Thread(target=sum, args=(range(10_000),)) for _ in range(3)]
-        for thread in more:
-            thread.start()
-        for thread in more:
-            thread.join()
-        os._exit(7)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
-stop.set()
-print(json.dumps(gil.scheduler().watchdog_tripped))
-"""
-    assert run(program, policy) is False
-
-
 def test_policy_changes_under_load_lose_no_thread() -> None:
     program = """
 done = []
 def worker():
-    for _ in range(300):
+    for _ in range(100):
         time.sleep(0)
         os.stat("/")
     done.append(1)
@@ -100,77 +91,36 @@ for thread in workers:
     thread.start()
 policies = ["stock", "interactive"]
 changes = 0
-while any(thread.is_alive() for thread in workers):
+while any(thread.is_alive() for thread in workers) or changes < 8:
     gil.schedule(policy=policies[changes % 2], cpu_share=0.2)
     changes += 1
     workers[changes % 8].join(0.003)
 stop.set()
-print(json.dumps([len(done), changes]))
+print(json.dumps(len(done)))
 """
-    done, changes = run(program)
-    assert done == 8
-    assert changes > 3
-
-
-def test_process_ends_with_daemon_threads_running() -> None:
-    program = """
-gil.schedule()
-spinners(4, daemon=True)
-print(json.dumps("over"))
-"""
-    for _ in range(5):
-        assert run(program) == "over"
-
-
-def test_keyboard_interrupt_arrives_beside_cpu_threads() -> None:
-    program = """
-import signal
-gil.schedule()
-threads = spinners(3)
-try:
-    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
-    while not stop.wait(0.01):
-        pass  # a signal of the instant before a thread falls asleep at a lock is seen when it wakes
-except KeyboardInterrupt:
-    stop.set()
-    print(json.dumps("interrupted"))
-"""
-    assert run(program) == "interrupted"
-
-
-def test_many_short_threads_leave_no_waiter() -> None:
-    program = """
-gil.schedule()
-gil.schedule()
-for _ in range(500):
-    thread = threading.Thread(target=os.getpid)
-    thread.start()
-    thread.join()
-print(json.dumps(gil.scheduler().waiting))
-"""
-    assert run(program) == 0
+    assert run(program) == 8
 
 
 def test_switch_interval_is_followed_at_run_time() -> None:
     program = """
 gil.schedule()
-def work():
+def work(until):
     with gil.priority("background"):  # a computation from the start: between two, only turns force drops
-        for _ in range(20_000):
+        while not until():
             sum(range(500))
-def forced_drops(interval):
+def forced_drops(interval, until):
     sys.setswitchinterval(interval)
     before = gil.scheduler().forced_drops
-    threads = [threading.Thread(target=work) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    threads = [threading.Thread(target=work, args=(until,)) for _ in range(2)]
+    start_and_join(threads)
     return gil.scheduler().forced_drops - before
-print(json.dumps([forced_drops(10.0), forced_drops(0.0005)]))
+end = time.process_time() + 0.1
+few = forced_drops(1000.0, lambda: time.process_time() > end)
+before = gil.scheduler().forced_drops
+forced_drops(0.0005, lambda: gil.scheduler().forced_drops - before > 100)
+print(json.dumps(few))
 """
-    few, many = run(program)
-    assert many > 2 * few
+    assert run(program) <= 10  # threads that begin and end; the other way they never come to 100
 
 
 def test_cpu_threads_of_every_priority_get_on() -> None:
@@ -186,10 +136,7 @@ def work(level):
                 stop.set()
 with gil.observe() as seen:
     threads = [threading.Thread(target=work, args=(level,), name=level) for level in turns]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    start_and_join(threads)
 held = {thread.name: thread.held_seconds for thread in seen.threads}
 print(json.dumps([held[level] > 0 for level in turns]))
 """

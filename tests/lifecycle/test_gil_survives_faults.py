@@ -1,16 +1,14 @@
-"""The scheduler under what an operating system, a debugger and a user do to a running process."""
+"""The scheduler while an operating system or a debugger keeps threads from running."""
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from scheduled import GIL, HEAD, HELD, finish, run, start
+from scheduled import GIL, HEAD, HELD, run
 
 from fairlead import machine
 from fairlead.gil.observe.access import why_not
@@ -24,35 +22,21 @@ LOST = (
 )
 
 
-def state_of(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-
-
 @pytest.mark.skipif(NO_SYSCALL_FILE, reason="this kernel does not say in which system call a thread is")
 def test_watchdog_ends_scheduling_and_says_so_once_when_threads_sleep_through_grants() -> None:
     """A signal handler that does not return keeps each of them from waking up."""
     program = """
 signals = '''
-print("ready", flush=True)
-all_wait()
-tgkill = {"x86_64": 234, "aarch64": 131}[os.uname().machine]
 for thread in threads:
-    libc.syscall(ctypes.c_long(tgkill), pid, thread, int(signal.SIGUSR1))
+    tgkill(thread, signal.SIGUSR1)
 print("done", flush=True)
 '''
-libc = ctypes.CDLL(None)
-libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
-libc.signal(signal.SIGUSR1, ctypes.cast(libc.pause, ctypes.c_void_p))
-libc.signal(signal.SIGUSR2, ctypes.cast(libc.getpid, ctypes.c_void_p))
+handlers()
 gil.schedule()
 process, answer = hold_up(signals)
 while not gil.scheduler().watchdog_tripped:
     time.sleep(0.001)
-for thread in sleepers:
-    libc.pthread_kill(ctypes.c_ulong(thread.ident), signal.SIGUSR2)
-for thread in sleepers:
-    thread.join()
-process.wait()
+let_them_end(process)
 trips = gil.counters()["fairlead_gil_watchdog_trips_total"]
 print(json.dumps([answer, gil.scheduler().policy, gil.scheduler().watchdog_trips, trips]))
 """
@@ -64,11 +48,8 @@ def test_a_gil_that_is_granted_and_not_taken_yet_points_at_no_thread_state_of_th
     """That of the dropping thread may have been freed, and the interpreter writes into the holder's."""
     program = """
 signals = '''
-print("ready", flush=True)
-all_wait()
-tgkill = {"x86_64": 234, "aarch64": 131}[os.uname().machine]
 for thread in threads:
-    libc.syscall(ctypes.c_long(tgkill), pid, thread, int(signal.SIGUSR1))
+    tgkill(thread, signal.SIGUSR1)
 import time
 time.sleep(0.05)  # who has waited for more than 20 ms is granted the GIL, and not only woken for a free one
 print("done", end="", flush=True)
@@ -77,37 +58,23 @@ memory = open(f"/proc/{pid}/mem", "rb", buffering=0)
 def word(address):
     memory.seek(address)
     return int.from_bytes(memory.read(8), "little")
-def reads():
-    number = {"x86_64": "0", "aarch64": "63"}[os.uname().machine]
-    return open(f"/proc/{pid}/task/{pid}/syscall").read().split()[0] == number
 locked = 0
 while not locked:  # the others are in their handler: a GIL that is locked while the first reads is granted
-    if reads():
+    if call(pid)[0] == read:
         locked, holder = word(gil + 16) & 0xFFFFFFFF, word(gil + 8)
-        locked = locked and reads()
+        locked = locked and call(pid)[0] == read
 print(word(holder + member), flush=True)
 '''
-libc = ctypes.CDLL(None)
-libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
-libc.signal(signal.SIGUSR1, ctypes.cast(libc.pause, ctypes.c_void_p))
-libc.signal(signal.SIGUSR2, ctypes.cast(libc.getpid, ctypes.c_void_p))
-
+handlers()
 gil.schedule()
 where = f"{gil_address()} {member}\\n"
 process, answer = hold_up(signals)
 ctypes.PyDLL(None).write(process.stdin.fileno(), where.encode(), len(where))  # with the GIL: one drop follows
 found = int(process.stdout.readline())
-for thread in sleepers:
-    libc.pthread_kill(ctypes.c_ulong(thread.ident), signal.SIGUSR2)
-for thread in sleepers:
-    thread.join()
-process.wait()
+let_them_end(process)
 print(json.dumps(found))
 """
-    process = start(program, head=HEAD + HELD + GIL)
-    printed, errors = process.communicate(timeout=100)
-    assert process.returncode == 0, errors
-    assert json.loads(printed) == 0
+    assert run(program, head=HEAD + HELD + GIL) == 0
 
 
 @pytest.mark.parametrize("descriptors", ["some", "none"])
@@ -120,16 +87,8 @@ def test_watchdog_lets_others_go_first_but_goes_on_when_threads_are_kept_from_ru
     Nor is it one when no file can be opened to look up what they are at."""
     program = """
 debugger = '''
-def trace(request, thread):
-    if libc.ptrace(ctypes.c_long(request), ctypes.c_long(thread), None, None) < 0:
-        print("refused:", os.strerror(ctypes.get_errno()), flush=True)
-        sys.exit()
-print("ready", flush=True)
-all_wait()
 for thread in threads:
-    trace(0x4206, thread)  # PTRACE_SEIZE
-    trace(0x4207, thread)  # PTRACE_INTERRUPT
-    os.waitpid(thread, 0x40000000)  # __WALL
+    stop(thread)
 print("done", flush=True)
 sys.stdin.readline()
 '''
@@ -152,38 +111,6 @@ print(json.dumps([answer, policy, gil.scheduler().watchdog_tripped]))
         pytest.skip(f"this system does not let one debug one's own threads: {answer}")
     assert policy == "interactive"
     assert not tripped
-
-
-def test_a_stopped_process_goes_on_as_if_nothing_had_been() -> None:
-    program = """
-gil.schedule()
-threads = spinners(3)
-ends = os.pipe()
-def echo():
-    while not stop.is_set():
-        os.write(ends[1], b"x")
-        os.read(ends[0], 1)
-threads.append(threading.Thread(target=echo))
-threads[-1].start()
-print("running", flush=True)
-sys.stdin.read()
-stop.set()
-for thread in threads:
-    thread.join()
-state = gil.scheduler()
-print(json.dumps([state.policy, state.watchdog_tripped]))
-"""
-    process = start(program)
-    assert process.stdout
-    assert process.stdout.readline() == "running\n"
-    for _ in range(20):
-        os.kill(process.pid, signal.SIGSTOP)
-        while state_of(process.pid) != "T":
-            pass
-        os.kill(process.pid, signal.SIGCONT)
-        while state_of(process.pid) == "T":
-            pass
-    assert finish(process) == ["interactive", False]
 
 
 @pytest.mark.skipif(machine.cores().usable < 2, reason="spinning needs two cores")
@@ -214,52 +141,6 @@ print(json.dumps([free, bound]))
     free, bound = run(program)
     assert free >= 10
     assert bound == 0
-
-
-def test_traces_are_dumped_later_beside_cpu_threads() -> None:
-    program = """
-import faulthandler
-gil.schedule()
-threads = spinners(3)
-ends = os.pipe()
-faulthandler.dump_traceback_later(0.01, repeat=True, file=ends[1])
-text = b""
-while text.count(b"most recent call first") < 12:
-    text += os.read(ends[0], 10000)
-faulthandler.cancel_dump_traceback_later()
-stop.set()
-print(json.dumps(text.count(b"in spin")))
-"""
-    assert run(program) > 0
-
-
-@pytest.mark.parametrize("policy", ["interactive"])
-def test_process_ends_whatever_its_daemon_threads_are_at(policy: str) -> None:
-    program = """
-gil.schedule(policy=sys.argv[1])
-ends = os.pipe()
-lock = threading.Lock()
-lock.acquire()
-def napping():
-    while True:
-        time.sleep(0.0001)
-def polling():
-    while True:
-        time.sleep(0)
-def echoing():
-    while True:
-        os.write(ends[1], b"x")
-        os.read(ends[0], 1)
-def locked():
-    while True:
-        lock.acquire(timeout=0.0001)
-for body in (napping, polling, echoing, locked, lock.acquire, spin):
-    for _ in range(2):
-        threading.Thread(target=body, daemon=True).start()
-print(json.dumps("over"))
-"""
-    for _ in range(5):
-        assert run(program, policy) == "over"
 
 
 def test_a_child_that_ends_like_a_program_ends_beside_daemon_threads() -> None:

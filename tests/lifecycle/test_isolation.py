@@ -49,7 +49,7 @@ def over_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
             made = all((tmp_path / name).exists() for name in names)
             return time.monotonic() + (LIMIT_S - 0.1 if made else 0.0)
 
-        monkeypatch.setattr(subprocess_runner, "time", SimpleNamespace(monotonic=now))
+        monkeypatch.setattr(subprocess_runner, "time", SimpleNamespace(monotonic=now, sleep=time.sleep))
 
     return ends
 
@@ -85,6 +85,8 @@ def test_run_program_that_hangs_and_ignores_sigterm_is_killed_after_its_time(
         "setsid sleep 1000 &",
         "(sleep 1000 & ) &",
         "nohup setsid sh -c 'sleep 1000; :' &",
+        # of the session, but of another group, and without the mark in its environment
+        """bash -c 'set -m; env -i sh -c "sleep 1000; : $FAIRLEAD_SAMPLE" &'""",
     ],
 )
 @pytest.mark.parametrize("end", ["exit 0", "wait; sleep 1000"])
@@ -161,16 +163,21 @@ def test_run_signal_while_it_runs_stops_it_in_order(run: Run, mark: str, tmp_pat
 
 
 def test_stop_left_restores_the_handlers_and_ignores_what_was_ignored() -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    """As nohup ignores SIGHUP, and a shell without job control SIGINT in the background: SIGTERM is left."""
+    ignored = (signal.SIGHUP, signal.SIGINT)
+    before = [signal.signal(number, signal.SIG_IGN) for number in ignored]
     try:
         with Stop() as stop:
-            assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+            for number in ignored:
+                os.kill(os.getpid(), number)
             assert not stop.wait(0)
-            os.kill(os.getpid(), signal.SIGHUP)
-            assert not stop.wait(0)
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert (stop.wait(0), stop.signum) == (True, signal.SIGTERM)
+        assert [signal.getsignal(number) for number in ignored] == [signal.SIG_IGN] * 2
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     finally:
-        signal.signal(signal.SIGHUP, before)
+        for number, handler in zip(ignored, before, strict=True):
+            signal.signal(number, handler)
 
 
 def until_seen(mark: str) -> None:
@@ -186,6 +193,34 @@ def test_sweep_finds_what_a_dead_caller_left_behind_by_the_beginning_of_the_mark
     until_seen(mark)
     subprocess_runner.sweep(mark)
     assert process.wait() == -signal.SIGKILL
+
+
+def test_sweep_process_in_the_middle_of_an_exec_is_looked_at_until_it_has_its_environment(
+    mark: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with subprocess.Popen(
+        ["sleep", "1000"], env={subprocess_runner.MARK: mark}, start_new_session=True
+    ) as process:
+        until_seen(mark)
+        looks, read = [], subprocess_runner._read
+
+        def in_exec(path: str) -> bytes:
+            """What the kernel says of it meanwhile."""
+            said = read(path)
+            if path == f"/proc/{process.pid}/environ" and len(looks) < 3:
+                looks.append(path)
+                return b""
+            if path == f"/proc/{process.pid}/stat" and looks:
+                fields = said.split(b" ")
+                fields[-3:-1] = [b"0", b"0"]  # where its environment is
+                return b" ".join(fields)
+            return said
+
+        monkeypatch.setattr(subprocess_runner, "_read", in_exec)
+        subprocess_runner.sweep(mark)
+        alive = living(mark)
+        process.kill()
+    assert (alive, len(looks)) == ([], 3)
 
 
 def test_sweep_process_that_may_not_be_killed_is_named_at_once(

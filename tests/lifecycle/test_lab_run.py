@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -52,9 +52,17 @@ def home(tmp_path: Path) -> Iterator[Path]:
     assert living(str(tmp_path)) == []
 
 
-def lab(*args: object) -> subprocess.CompletedProcess[str]:
-    command = [*COMMAND, *map(str, args)]
+def lab(*args: object, program: str = COMMAND[2]) -> subprocess.CompletedProcess[str]:
+    command = [*COMMAND[:2], program, *COMMAND[3:], *map(str, args)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def good_run(home: Path) -> tuple[Path, Path, list[bytes]]:
+    """A run that has ended well: its directory, its file and the lines of that."""
+    out = home / "out"
+    lab(*PLAN, "--interpreter", interpreter(home / "python"), "--out", out)
+    file = out / "samples.jsonl"
+    return out, file, file.read_bytes().splitlines(keepends=True)
 
 
 def one_line(done: subprocess.CompletedProcess[str]) -> str:
@@ -69,13 +77,13 @@ def samples(out: Path) -> tuple[Sample, ...]:
     return read_results(out).samples
 
 
-def begun(home: Path, out: Path) -> subprocess.Popen[str]:
-    """A run that is in the middle of its fifth sample."""
+def begun(home: Path, out: Path, before: Sequence[str] = ()) -> subprocess.Popen[str]:
+    """A run that is in the middle of its fifth sample; its command stands behind these words."""
     os.mkfifo(home / "begun")
     python = interpreter(
         home / "python", FIFTH_HANGS.format(home=home, result=RESULT, no_yield_probe=NO_YIELD_PROBE)
     )
-    command = [*COMMAND, *PLAN, "--interpreter", str(python), "--out", str(out)]
+    command = [*before, *COMMAND, *PLAN, "--interpreter", str(python), "--out", str(out)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     (home / "begun").read_bytes()
     return process
@@ -90,25 +98,22 @@ def test_run_with_a_working_interpreter_fills_every_cell(home: Path) -> None:
     assert {s.interpreter["name"] for s in samples(home / "out")} == {"3.99"}
 
 
+FAILING = [
+    ("kill -SEGV $$", "crashed", "SIGSEGV"),
+    ("echo went wrong >&2; exit 3", "crashed", "status 3: went wrong"),
+    ("echo some words", "garbage", "printed no result"),
+    ("head -c 3000000 /dev/urandom", "garbage", "printed no result"),
+    ("echo '{}'", "garbage", "printed a result that is none"),
+    ('echo \'{"wall_s": "fast"}\'', "garbage", "printed a result that is none"),
+    ("echo '{\"wall_s\": NaN}'", "garbage", "printed no result"),
+    ('echo \'{"failed": "lost a thread"}\'', "failed", "lost a thread"),
+    ("kill -ALRM $$", "timeout", "not done after"),
+]
+
+
 @pytest.mark.parametrize(
     ("probe", "status", "word"),
-    [
-        ("kill -SEGV $$", "crashed", "SIGSEGV"),
-        pytest.param(
-            "echo went wrong >&2; exit 3", "crashed", "status 3: went wrong", marks=pytest.mark.long
-        ),
-        pytest.param("echo some words", "garbage", "printed no result", marks=pytest.mark.long),
-        pytest.param("head -c 3000000 /dev/urandom", "garbage", "printed no result", marks=pytest.mark.long),
-        pytest.param("echo '{}'", "garbage", "printed a result that is none", marks=pytest.mark.long),
-        pytest.param(
-            'echo \'{"wall_s": "fast"}\'', "garbage", "printed a result that is none", marks=pytest.mark.long
-        ),
-        pytest.param("echo '{\"wall_s\": NaN}'", "garbage", "printed no result", marks=pytest.mark.long),
-        pytest.param(
-            'echo \'{"failed": "lost a thread"}\'', "failed", "lost a thread", marks=pytest.mark.long
-        ),
-        pytest.param("kill -ALRM $$", "timeout", "not done after", marks=pytest.mark.long),
-    ],
+    [FAILING[0], *(pytest.param(*one, marks=pytest.mark.long) for one in FAILING[1:])],
 )
 def test_run_with_a_failing_interpreter_records_it_and_goes_on_with_the_others(
     home: Path, probe: str, status: str, word: str
@@ -145,42 +150,40 @@ def test_run_with_an_interpreter_that_hangs_and_forks_is_killed_and_recorded(
         "from fairlead.lab.run import measure; measure.GRACE_S = 0.5\n"
         "for e in registry.catalogue().values(): object.__setattr__(e, 'timeout_s', 0.5)\n" + COMMAND[2]
     )
-    names = ["--interpreter", str(bad), "--interpreter", str(good), "--out", str(short / "out")]
-    done = subprocess.run(
-        [sys.executable, "-c", program, "lab", "run", *PLAN, *names],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    names = ["--interpreter", bad, "--interpreter", good, "--out", short / "out"]
+    done = lab(*PLAN, *names, program=program)
     assert done.returncode == 1
     assert "1 timeout on 3.99" in one_line(done)
     assert Counter(s.status for s in samples(short / "out"))["ok"] == ALL
 
 
 @pytest.mark.parametrize(
-    ("number", "status"),
+    ("before", "numbers", "status"),
     [
-        (signal.SIGINT, 130),
-        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.long),
-        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.long),
+        ("", [signal.SIGINT], 130),
+        pytest.param("", [signal.SIGTERM], 143, marks=pytest.mark.long),
+        pytest.param("", [signal.SIGHUP], 129, marks=pytest.mark.long),
+        # as in the background of a shell without job control: Ctrl-C does nothing
+        pytest.param("trap '' INT", [signal.SIGINT, signal.SIGTERM], 143, marks=pytest.mark.long),
     ],
 )
 def test_run_stopped_by_a_signal_says_what_is_kept_and_can_be_continued(
-    home: Path, number: signal.Signals, status: int
+    home: Path, before: str, numbers: list[signal.Signals], status: int
 ) -> None:
     out = home / "out"
-    process = begun(home, out)
-    process.send_signal(number)
+    process = begun(home, out, ["sh", "-c", f'{before}\nexec "$@"', "sh"])
+    for number in numbers:
+        process.send_signal(number)
     stdout, stderr = process.communicate()
     done = subprocess.CompletedProcess([], process.returncode, stdout, stderr)
     assert process.returncode == status
     assert "stopped: 4 samples kept" in one_line(done)
     assert living(f"{home}/python") == []
-    before = samples(out)
+    kept = samples(out)
     _, _, command = one_line(done).partition("continue with: fairlead ")
     again = lab(*shlex.split(command)[2:])
     assert again.returncode == 0, again.stderr
-    assert_continued(before, samples(out))
+    assert_continued(kept, samples(out))
 
 
 @pytest.mark.long
@@ -199,28 +202,17 @@ def test_run_killed_outright_can_be_continued_and_what_it_left_behind_is_ended(h
 
 def assert_continued(before: tuple[Sample, ...], after: tuple[Sample, ...]) -> None:
     assert len(before) == 4
-    assert after[:4] == before
-    assert sorted((s.params["n"], s.round) for s in after) == [(n, r) for n in (2, 3) for r in range(ROUNDS)]
+    assert_whole(before, after)
     assert {s.status for s in after} == {"ok"}
 
 
-@pytest.mark.long
-def test_run_killed_in_the_middle_of_a_line_can_be_continued(home: Path) -> None:
-    out = home / "out"
-    lab(*PLAN, "--interpreter", interpreter(home / "python"), "--out", out)
-    file = out / "samples.jsonl"
-    lines = file.read_bytes().splitlines(keepends=True)
-    file.write_bytes(b"".join(lines[:10]) + lines[10][:100])
-    assert lab("--resume", "--out", out).returncode == 0
-    assert file.read_bytes().splitlines(keepends=True)[:10] == lines[:10]
-    assert len(samples(out)) == ALL
+def assert_whole(before: tuple[Sample, ...], after: tuple[Sample, ...]) -> None:
+    assert after[: len(before)] == before
+    assert sorted((s.params["n"], s.round) for s in after) == [(n, r) for n in (2, 3) for r in range(ROUNDS)]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "step",
-    ["choose_interpreters", "make_plan", "with_yield_probes"],
-)
+@pytest.mark.parametrize("step", ["choose_interpreters", "make_plan", "with_yield_probes"])
 def test_run_stopped_while_it_is_planned_can_be_continued(home: Path, step: str) -> None:
     """Ctrl-C before there is a plan: the request is kept, and the advice of the last line works."""
     out = home / "out"
@@ -236,10 +228,8 @@ def test_run_stopped_while_it_is_planned_can_be_continued(home: Path, step: str)
         f"run.{step} = stopped\n"
         "from fairlead.cli import main; main()"
     )
-    words = [*PLAN, "--interpreter", interpreter(home / "python"), "--out", str(out)]
-    done = subprocess.run(
-        [sys.executable, "-c", program, "lab", "run", *words], capture_output=True, text=True, check=False
-    )
+    words = [*PLAN, "--interpreter", interpreter(home / "python"), "--out", out]
+    done = lab(*words, program=program)
     assert done.returncode == 130, done.stderr
     assert {path.name for path in out.iterdir()} == {"request.json"}
     refused = lab(*words)
@@ -253,24 +243,17 @@ def test_run_stopped_while_it_is_planned_can_be_continued(home: Path, step: str)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("keep", [0, 1, 3])
-def test_run_killed_before_its_first_samples_can_be_continued(home: Path, keep: int) -> None:
-    out = home / "out"
-    lab(*PLAN, "--interpreter", interpreter(home / "python"), "--out", out)
-    file = out / "samples.jsonl"
-    lines = file.read_bytes().splitlines(keepends=True)
-    if keep:
-        file.write_bytes(b"".join(lines[:keep]))
-    else:
+@pytest.mark.parametrize(("keep", "part"), [(0, 0), (1, 0), (3, 0), (10, 100)])
+def test_run_killed_before_its_first_samples_or_in_the_middle_of_a_line_can_be_continued(
+    home: Path, keep: int, part: int
+) -> None:
+    out, file, lines = good_run(home)
+    file.write_bytes(b"".join(lines[:keep]) + lines[keep][:part])
+    if not keep:
         file.unlink()
     assert lab("--resume", "--out", out).returncode == 0
+    assert file.read_bytes().splitlines(keepends=True)[:keep] == lines[:keep]
     assert len(samples(out)) == ALL
-
-
-def wait_for_growth(process: subprocess.Popen[bytes], file: Path, more: int) -> None:
-    """Until the file has so many bytes more, or the process has ended."""
-    size = more + (file.stat().st_size if file.exists() else 0)
-    until(lambda: process.poll() is not None or (file.exists() and file.stat().st_size > size))
 
 
 @pytest.mark.long
@@ -289,7 +272,8 @@ def test_run_killed_again_and_again_at_any_moment_loses_nothing_and_measures_not
             [*COMMAND, *command, "--out", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         # some samples, or a part of one, more than before: wherever the run is by then
-        wait_for_growth(process, file, rng.randrange(6000))
+        size = rng.randrange(6000) + (file.stat().st_size if file.exists() else 0)
+        until(lambda: process.poll() is not None or (file.exists() and file.stat().st_size > size))  # noqa: B023
         process.kill()
         process.wait()
         now = read_results(out, empty_ok=True).samples
@@ -298,26 +282,7 @@ def test_run_killed_again_and_again_at_any_moment_loses_nothing_and_measures_not
     done = lab("--resume", "--out", out)
     assert done.returncode == 0, done.stderr
     after = samples(out)
-    assert after[: len(safe)] == safe
-    assert sorted((s.params["n"], s.round) for s in after) == [(n, r) for n in (2, 3) for r in range(ROUNDS)]
-
-
-@pytest.mark.long
-def test_run_on_a_file_that_may_grow_no_further_keeps_what_is_finished(home: Path) -> None:
-    out = home / "out"
-    command = shlex.join(
-        [*COMMAND, *PLAN, "--interpreter", str(interpreter(home / "python")), "--out", str(out)]
-    )
-    done = subprocess.run(
-        ["bash", "-c", f"ulimit -f 8; {command}"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert "samples.jsonl: " in one_line(done)
-    kept = len(samples(out))
-    assert f"{kept} samples are safe" in one_line(done)
-    assert 0 < kept < ALL
-    assert lab("--resume", "--out", out).returncode == 0
-    assert len(samples(out)) == ALL
+    assert_whole(safe, after)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk takes root")

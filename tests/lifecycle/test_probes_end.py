@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from interpreters import here
+from waiting import PATIENCE_S
 
 from fairlead.lab.catalogue import registry
 from fairlead.lab.catalogue.interpreters import Interpreter, contrast
@@ -42,7 +43,7 @@ def run(interpreter: Interpreter, tmp_path: Path, body: str, timeout_s: float = 
         "from __future__ import print_function\n"
         "import os, sys, threading, time, signal\n"
         "import probe\n"
-        "def measure(params):\n" + textwrap.indent(textwrap.dedent(body), "    ") + "\n"
+        "def measure(params):\n" + textwrap.indent(body, "    ") + "\n"
         "probe.main({'parameters': {}, 'timeout_s': 1}, measure)\n"
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
@@ -66,7 +67,7 @@ def ends(pid: int) -> bool:
     except ProcessLookupError:
         return True
     try:
-        return bool(select.select([pidfd], [], [], 5)[0])
+        return bool(select.select([pidfd], [], [], PATIENCE_S)[0])
     finally:
         os.close(pidfd)
 
@@ -84,86 +85,72 @@ def members(session: int) -> list[int]:
     return found
 
 
-def test_thread_that_raises_fails_the_probe_though_others_wait_for_ever(
-    interpreter: Interpreter, tmp_path: Path
+FORKS = """
+with probe.Family(params["timeout_s"]) as family:
+    for index in range(3):
+        family.fork(body, index)
+    family.wait()
+"""
+FAILURES = {
+    "a thread raises though others wait for ever": (
+        """
+lock = threading.Lock()
+lock.acquire()
+def body(index):
+    if index == 2:
+        raise ValueError("no more")
+    lock.acquire()
+for thread in probe.start(3, body):
+    thread.join()
+""",
+        "in a thread: ValueError: no more (program.py:",
+    ),
+    "several threads raise": (
+        """
+def body(index):
+    raise ValueError("thread %d" % index)
+for thread in probe.start(20, body):
+    thread.join()
+""",
+        "in a thread: ValueError: thread ",
+    ),
+    "it raises": ("{}['absent']", "KeyError: 'absent' (program.py:"),
+    "a child raises": (
+        f"""
+def body(index):
+    if index == 1:
+        raise ValueError("not me")
+    signal.pause()
+{FORKS}""",
+        "in a process: ValueError: not me (program.py:",
+    ),
+    "a child is killed": (
+        f"""
+def body(index):
+    if index == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    signal.pause()
+{FORKS}""",
+        "a process was ended by signal 9",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FAILURES)
+def test_probe_that_fails_says_why_in_one_line_and_ends_what_it_started(
+    interpreter: Interpreter, tmp_path: Path, case: str
 ) -> None:
-    body = """
-        lock = threading.Lock()
-        lock.acquire()
-        def body(index):
-            if index == 2:
-                raise ValueError("no more")
-            lock.acquire()
-        for thread in probe.start(3, body):
-            thread.join()
-    """
+    body, reason = FAILURES[case]
     code, said = run(interpreter, tmp_path, body)
     answer = json.loads(said)
-    assert code == 0
-    assert answer["failed"].startswith("in a thread: ValueError: no more (program.py:")
-
-
-def test_several_threads_that_raise_print_one_line(interpreter: Interpreter, tmp_path: Path) -> None:
-    body = """
-        def body(index):
-            raise ValueError("thread %d" % index)
-        for thread in probe.start(20, body):
-            thread.join()
-    """
-    code, said = run(interpreter, tmp_path, body)
-    assert code == 0
-    assert "in a thread: ValueError" in json.loads(said)["failed"]
-
-
-def test_exception_of_the_probe_is_its_reason(interpreter: Interpreter, tmp_path: Path) -> None:
-    code, said = run(interpreter, tmp_path, "{}['absent']")
-    assert code == 0
-    assert json.loads(said)["failed"].startswith("KeyError: 'absent' (program.py:")
-
-
-def test_child_that_raises_fails_the_probe_and_ends_the_others(
-    interpreter: Interpreter, tmp_path: Path
-) -> None:
-    body = """
-        def body(index):
-            if index == 1:
-                raise ValueError("not me")
-            signal.pause()
-        with probe.Family(30) as family:
-            for index in range(3):
-                family.fork(body, index)
-            family.wait()
-    """
-    code, said = run(interpreter, tmp_path, body)
-    assert code == 0
-    assert json.loads(said)["failed"].startswith("in a process: ValueError: not me (program.py:")
-
-
-def test_child_that_is_killed_fails_the_probe_and_ends_the_others(
-    interpreter: Interpreter, tmp_path: Path
-) -> None:
-    body = """
-        def body(index):
-            if index == 1:
-                os.kill(os.getpid(), signal.SIGKILL)
-            signal.pause()
-        with probe.Family(30) as family:
-            for index in range(3):
-                family.fork(body, index)
-            family.wait()
-    """
-    code, said = run(interpreter, tmp_path, body)
-    assert code == 0
-    assert json.loads(said) == {"failed": "a process was ended by signal 9"}
+    assert (code, list(answer)) == (0, ["failed"])
+    assert answer["failed"].startswith(reason)
 
 
 def test_probe_that_fails_before_it_waits_leaves_no_child(interpreter: Interpreter, tmp_path: Path) -> None:
-    body = """
-        with probe.Family(30) as family:
-            for index in range(3):
-                family.fork(lambda index: signal.pause(), index)
-            raise probe.Skipped("thought better of it")
-    """
+    body = FORKS.replace("body", "lambda index: signal.pause()").replace(
+        "family.wait()", 'raise probe.Skipped("thought better of it")'
+    )
     assert run(interpreter, tmp_path, body) == (0, '{"skipped": "thought better of it"}\n')
 
 
@@ -171,42 +158,29 @@ def test_probe_that_fails_before_it_waits_leaves_no_child(interpreter: Interpret
 def test_alarm_ends_a_hung_probe_and_the_children_it_can_no_longer_kill(
     interpreter: Interpreter, tmp_path: Path, hang: str
 ) -> None:
-    body = f"""
-        def body(index):
-            {hang}
-        with probe.Family(params["timeout_s"]) as family:
-            for index in range(3):
-                family.fork(body, index)
-            family.wait()
-    """
     # its own alarm ends the parent, or it sees the first of its children end by theirs
+    body = f"def body(index):\n    {hang}\n{FORKS}"
     code, said = run(interpreter, tmp_path, body, timeout_s=1)
     assert code == -signal.SIGALRM or json.loads(said) == {"failed": "a process was ended by signal 14"}
 
 
 def test_alarm_of_the_children_needs_no_parent(interpreter: Interpreter, tmp_path: Path) -> None:
-    body = """
-        with probe.Family(params["timeout_s"]) as family:
-            for index in range(3):
-                family.fork(lambda index: signal.pause(), index)
-            os.kill(os.getpid(), signal.SIGKILL)
-    """
+    body = FORKS.replace("body", "lambda index: signal.pause()").replace(
+        "family.wait()", "os.kill(os.getpid(), signal.SIGKILL)"
+    )
     assert run(interpreter, tmp_path, body, timeout_s=1) == (-signal.SIGKILL, "")
 
 
 def test_processor_time_and_memory_of_children_are_counted(interpreter: Interpreter, tmp_path: Path) -> None:
-    body = """
-        def body(index):
-            held = bytearray(8 << 20)
-            while sum(probe.Usage.mine().values[:2]) < 0.05:
-                pass
-            del held
-        with probe.Family(30) as family:
-            for index in range(3):
-                family.fork(body, index)
-            family.wait()
-        return {"cpu_s": sum(family.usage.values[:2]), "peaks_kb": family.peaks_kb}
-    """
+    body = f"""
+def body(index):
+    held = bytearray(8 << 20)
+    while sum(probe.Usage.mine().values[:2]) < 0.05:
+        pass
+    del held
+{FORKS}
+return {{"cpu_s": sum(family.usage.values[:2]), "peaks_kb": family.peaks_kb}}
+"""
     code, said = run(interpreter, tmp_path, body)
     answer = json.loads(said)
     assert code == 0

@@ -1,4 +1,4 @@
-"""``fairlead run`` around real programs: they are scheduled, and nothing else of them changes."""
+"""``fairlead run`` and ``record`` around real programs: nothing of them changes but what was asked for."""
 
 from __future__ import annotations
 
@@ -8,50 +8,32 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from commands import FAIRLEAD, LOOK, agent, environment, fairlead, launcher
 
 from fairlead.gil.observe.access import why_not
-from fairlead.record.recording import Recording
+from fairlead.record.recording import BlockType, Recording
 
 FREE_THREADED = "t" in sys.abiflags
 scheduled = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
-FAIRLEAD = [sys.executable, "-c", "from fairlead.cli import main; main()"]
-LOOK = "import fairlead.gil, os; print(fairlead.gil.scheduler().policy, fairlead.gil.scheduler().cpu_share)\n"
+VERBS = {"run": ["run"], "record": ["record", "-o", "out.flrec", "--policy", "interactive"]}
 TELL = """
-import json, os, signal, sys
+import builtins, json, os, signal, sys
 blocked = sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+custom = getattr(sys.modules.get("sitecustomize"), "__file__", None), getattr(builtins, "seen", None)
 print(json.dumps([sys.argv, sys.path, __name__, __file__, dict(os.environ), sys.flags.optimize, blocked,
-                  "sitecustomize" in sys.modules, sys.stdin.read(), os.listdir("/proc/self/fd")]))
+                  custom, sys.stdin.read(), os.listdir("/proc/self/fd")]))
+sys.exit(7)
 """
-
-
-def environment(**variables: str) -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if k == "FAIRLEAD_UNTESTED" or not k.startswith("FAIRLEAD")}
-    return kept | variables
-
-
-def fairlead(
-    *args: str | Path, cwd: Path, text: str = "", **variables: str
-) -> subprocess.CompletedProcess[str]:
-    command = [*FAIRLEAD, *map(str, args)]
-    return subprocess.run(
-        command,
-        cwd=cwd,
-        env=environment(**variables),
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
 
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
     path = tmp_path / "app.py"
-    path.write_text(LOOK)
+    path.write_text(LOOK + "print(fairlead.gil.scheduler().cpu_share)\n")
     return path
 
 
@@ -59,16 +41,17 @@ def program(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("options", "variables", "says"),
     [
-        (["--policy", "stock"], {"FAIRLEAD_GIL": "interactive"}, "stock 0.05\n"),
-        (["--policy", "stock"], {}, "stock 0.05\n"),
-        ([], {"FAIRLEAD_GIL_CPU_SHARE": "0.7"}, "interactive 0.7\n"),
+        (["run", "--policy", "stock"], {"FAIRLEAD_GIL": "interactive"}, "stock\n0.05\n"),
+        (["run"], {"FAIRLEAD_GIL_CPU_SHARE": "0.7"}, "interactive\n0.7\n"),
+        ([*VERBS["record"], "--cpu-share", ".4"], {}, "interactive\n0.4\n"),
     ],
 )
 def test_program_is_scheduled_as_the_options_and_the_environment_say(
     options: list[str], variables: dict[str, str], says: str, program: Path
 ) -> None:
-    ran = fairlead("run", *options, "--", sys.executable, program, cwd=program.parent, **variables)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, says, "")
+    ran = fairlead(*options, "--", sys.executable, program, cwd=program.parent, **variables)
+    assert (ran.returncode, ran.stdout) == (0, says)
+    assert ran.stderr.count("\n") == ("record" in options)
 
 
 @pytest.mark.parametrize("policy", ["stock", "interactive"])
@@ -82,78 +65,87 @@ def test_timer_slack_is_set_before_the_first_line_with_any_policy_and_without_a_
 
 
 @scheduled
-@pytest.mark.parametrize("command", [["app.py", "x"], ["-m", "app", "x"]])
-def test_program_without_an_interpreter_is_run_by_ours(command: list[str], program: Path) -> None:
-    program.write_text(LOOK + "import sys; print(sys.argv[1:])")
-    ran = fairlead("run", "--", *command, cwd=program.parent)
-    assert ran.stdout == "interactive 0.05\n['x']\n", ran.stderr
-
-
-@scheduled
-@pytest.mark.parametrize("variables", [{"PYTHONPATH": "some/where"}, {"PYTHONPATH": ""}, {}])
-def test_scheduled_program_sees_the_world_as_it_is(variables: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("verb", "variables", "launched"),
+    [("run", {"PYTHONPATH": "own"}, False), ("run", {}, True), ("record", {"PYTHONPATH": ""}, False)],
+)
+def test_program_sees_the_world_as_it_is_and_its_end_is_ours(
+    verb: str, variables: dict[str, str], launched: bool, tmp_path: Path
+) -> None:
+    """Also the user's sitecustomize, and the environment that a launcher has made."""
     (tmp_path / "tell.py").write_text(TELL)
-    command = [sys.executable, "-O", "-W", "default", "tell.py", "--policy", "--", "a b"]
-    plain = subprocess.run(
-        command,
-        cwd=tmp_path,
-        env=environment(**variables),
-        input="words",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    ran = fairlead("run", "--", *command, cwd=tmp_path, text="words", **variables)
-    assert json.loads(ran.stdout) == json.loads(plain.stdout), ran.stderr
-
-
-@scheduled
-def test_sitecustomize_of_the_user_runs_and_stays(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "sitecustomize.py").write_text("import builtins; builtins.seen = __file__")
-    code = "import sitecustomize; print(seen == sitecustomize.__file__, seen)"
-    ran = fairlead("run", "--", sys.executable, "-c", code, cwd=tmp_path, PYTHONPATH=str(tmp_path / "own"))
-    assert ran.stdout == f"True {tmp_path / 'own' / 'sitecustomize.py'}\n", ran.stderr
+    before = launcher(tmp_path)[:3] if launched else [sys.executable, "-O", "-W", "default"]
+    command = [*before, "tell.py", "--policy", "-o", "--", "a b"]
+    plain = subprocess.run(
+        command, cwd=tmp_path, env=environment(**variables), input="words", capture_output=True, text=True
+    )
+    ran = fairlead(*VERBS[verb], "--", *command, cwd=tmp_path, text="words", **variables)
+    assert ran.returncode == plain.returncode == 7
+    (*head, told), (*expected_head, expected) = (one.stdout.splitlines() for one in (ran, plain))
+    assert head == expected_head == ["agent"] * launched
+    seen, wanted = json.loads(told), json.loads(expected)
+    if verb == "record":  # whose file is open
+        assert len(seen.pop()) == len(wanted.pop()) + 1
+    assert seen == wanted
 
 
 @scheduled
 @pytest.mark.parametrize(
-    ("code", "status"),
-    [("import sys; sys.exit(7)", 7), ("raise ValueError", 1), ("import os; os.kill(os.getpid(), 9)", -9)],
+    ("verb", "command"),
+    [
+        ("run", ["app.py", "x"]),
+        ("record", ["-m", "app", "x"]),
+        ("run", ["serve", "x"]),
+        ("record", ["env", "-i", sys.executable, "app.py", "x"]),
+    ],
 )
-def test_end_of_the_program_is_ours(code: str, status: int, tmp_path: Path) -> None:
-    assert fairlead("run", "--", sys.executable, "-c", code, cwd=tmp_path).returncode == status
-
-
-@scheduled
-@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
-def test_process_is_the_programs_own_and_has_its_signals(signum: signal.Signals, tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text(
-        "import os, select, signal, sys\n"
-        f"before = signal.signal({int(signum)}, lambda *_: sys.exit(33))\n"
-        "print(os.getpid(), os.getppid(), flush=True)\n"
-        "while True: select.select([], [], [], 0.05)\n"
-    )
-    command = [*FAIRLEAD, "run", "--", sys.executable, "app.py"]
-    with subprocess.Popen(
-        command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == f"{process.pid} {os.getpid()}\n"
-            process.send_signal(signum)
-            assert process.wait(30) == 33
-        finally:
-            process.kill()
-
-
-@scheduled
-def test_console_script_is_scheduled(tmp_path: Path) -> None:
-    script = tmp_path / "serve"
-    script.write_text(f"#!/usr/bin/env -S {sys.executable} -u\n{LOOK}")
+def test_program_is_scheduled_however_it_is_named(verb: str, command: list[str], program: Path) -> None:
+    """Without its interpreter, as a script of one that is on the path, and behind env."""
+    script = program.with_name("serve")
+    script.write_text(f"#!/usr/bin/env -S {sys.executable} -u\n{program.read_text()}")
     script.chmod(0o755)
-    ran = fairlead("run", "--", "serve", cwd=tmp_path, PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    assert (ran.returncode, ran.stdout) == (0, "interactive 0.05\n"), ran.stderr
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    ran = fairlead(*VERBS[verb], "--", *command, cwd=program.parent, PATH=path)
+    assert (ran.returncode, ran.stdout) == (0, "interactive x\n0.05\n"), ran.stderr
+
+
+SIGNALLED = """
+import os, select, signal, sys
+for number in (signal.SIGINT, signal.SIGUSR1):
+    signal.signal(number, lambda number, _: os.write(1, b"%d\\n" % number))
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(33))
+print(os.getpid(), os.getppid(), flush=True)
+# not pause(): it would sleep for good after a signal that came just before it
+while True: select.select([], [], [], 0.05)
+"""
+
+
+@scheduled
+@pytest.mark.parametrize("verb", VERBS)
+def test_signals_are_the_programs_and_run_leaves_no_process_in_between(verb: str, tmp_path: Path) -> None:
+    command = [*FAIRLEAD, *VERBS[verb], "--", sys.executable, "-c", SIGNALLED]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as ours:
+        try:
+            assert ours.stdout is not None
+            pid, parent = map(int, ours.stdout.readline().split())
+            assert (pid, parent)[verb == "record"] == ours.pid
+            assert verb == "record" or parent == os.getpid()
+            for number in (signal.SIGINT, signal.SIGUSR1):
+                ours.send_signal(number)
+                assert ours.stdout.readline() == f"{number:d}\n"
+            ours.send_signal(signal.SIGTERM)
+            assert ours.wait(30) == 33
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(ours.pid, signal.SIGKILL)
+    if verb == "record":
+        recording = Recording(tmp_path / "out.flrec")
+        assert [block.type for block in recording.blocks()][-1] == BlockType.END
+        assert recording.problems == ()
 
 
 FAMILY = """
@@ -209,113 +201,52 @@ interpreters.destroy(made)
 
 
 @scheduled
-def test_children_of_a_command_that_is_no_python_are_scheduled_when_asked_for(program: Path) -> None:
-    command = [
-        "sh",
-        "-c",
-        f"{sys.executable} app.py; {sys.executable} -I app.py; exec {sys.executable} app.py",
-    ]
-    ran = fairlead("run", "--children", "--", *command, cwd=program.parent)
-    assert ran.stdout == "interactive 0.05\nstock 0.05\ninteractive 0.05\n", ran.stderr
+@pytest.mark.parametrize(
+    ("verb", "options"), [("run", []), ("run", ["--children"]), ("record", ["--children"])]
+)
+def test_launchers_that_become_each_other_leave_the_program_scheduled_and_recorded(
+    verb: str, options: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "app.py").write_text(LOOK)
+    command = [*launcher(tmp_path), "app.py", "x"]
+    ran = fairlead(*VERBS[verb], *options, "--", *command, cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (0, "agent\n" * 3 + "interactive x\n"), ran.stderr
+    assert ran.stderr.count("\n") == (verb == "record")
+    if verb == "record":
+        recording = Recording(tmp_path / "out.flrec")
+        assert recording.problems == ()
+        assert recording.meta.argv[1:] == ("app.py", "x")
+        for number in range(1, 5):
+            before = Recording(tmp_path / f"out.flrec.before-exec-{number}").meta
+            assert before.argv[1:] == tuple(command[2 * number - 1 :])
+            assert before.pid == recording.meta.pid
 
 
-LAUNCHER = """
-import os, sys
-before = os.environ.get("PYTHONPATH")
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.path.abspath("agent"), before]))
-{0}(sys.executable, [sys.executable, *sys.argv[1:]]{1})
+UNSCHEDULED = """
+import os, subprocess, sys
+words = [sys.executable, "app.py"]
+subprocess.run(["echo", "echo"])
+os.spawnv(os.P_WAIT, words[0], words)  # a fork, and then an exec: the same process, as it was
+os.waitpid(os.posix_spawn(words[0], words, os.environ), 0)
+subprocess.run(words)
+os.spawnv(os.P_WAIT, words[0], [words[0], "-I", "app.py"])
+os.spawnvp(os.P_WAIT, "echo", ["echo", "echo"])
+os.execvp("echo", ["echo", "echo"])
 """
 
 
 @scheduled
-@pytest.mark.parametrize("options", [[], ["--children"]])
-@pytest.mark.parametrize(
-    "how", [("os.execv", ""), ("os.execve", ", os.environ"), ("os.execvp", ""), ("os.execve", ", {}")]
-)
-def test_launcher_that_becomes_the_program_leaves_it_scheduled(
-    how: tuple[str, str], options: list[str], program: Path
-) -> None:
-    (program.parent / "launch.py").write_text(LAUNCHER.format(*how))
-    (program.parent / "agent").mkdir()
-    (program.parent / "agent" / "sitecustomize.py").write_text("print('agent')")
-    ran = fairlead("run", *options, "--", sys.executable, "launch.py", "app.py", cwd=program.parent)
-    agent = "" if "{}" in how[1] else "agent\n"
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{agent}interactive 0.05\n", "")
-
-
-@scheduled
-def test_environment_behind_a_launcher_is_what_the_launcher_made_of_it(tmp_path: Path) -> None:
-    (tmp_path / "launch.py").write_text(LAUNCHER.format("os.execv", ""))
-    (tmp_path / "tell.py").write_text(TELL)
-    command = [sys.executable, "launch.py", "tell.py", "x"]
-    plain = subprocess.run(
-        command, cwd=tmp_path, env=environment(), input="words", capture_output=True, text=True, check=True
-    )
-    ran = fairlead("run", "--", *command, cwd=tmp_path, text="words")
-    assert json.loads(ran.stdout) == json.loads(plain.stdout), ran.stderr
-
-
-@scheduled
-@pytest.mark.parametrize(
-    ("start", "says"),
-    [
-        ("subprocess.run(words)", "is not scheduled: with fairlead run --children it is"),
-        ("os.spawnv(os.P_WAIT, words[0], words)", None),
-        ("os.waitpid(os.posix_spawn(words[0], words, os.environ), 0)", "is not scheduled: with fairlead run"),
-        (
-            "os.execvp('echo', ['echo', 'stock 0.05'])",
-            f"is not scheduled from here on: {shutil.which('echo')} is no Python",
-        ),
-        ("os.execv(words[0], [words[0], '-I', 'app.py'])", "is not scheduled from here on: "),
-        ("subprocess.run(['echo', 'stock 0.05'])", None),
-    ],
-)
-def test_python_that_is_started_unscheduled_is_reported_in_one_line(
-    start: str, says: str | None, program: Path
-) -> None:
-    code = f"import os, subprocess, sys\nwords = [sys.executable, 'app.py']\n{start}"
-    ran = fairlead("run", "--", sys.executable, "-c", code, cwd=program.parent)
-    forked = "spawnv" in start  # and then an exec: the same process, as it was
-    assert (ran.returncode, ran.stdout) == (0, "interactive 0.05\n" if forked else "stock 0.05\n"), ran.stderr
-    assert ran.stderr.count("\n") == (says is not None)
-    assert (says or "") in ran.stderr
-
-
-@scheduled
-@pytest.mark.parametrize(
-    "start", ["subprocess.run(words, env={0})", "os.waitpid(os.posix_spawn(words[0], words, {0}), 0)"]
-)
-@pytest.mark.parametrize("given", ["{}", "{'PYTHONPATH': os.path.abspath('agent')}"])
-def test_children_are_scheduled_whatever_environment_they_are_given(
-    start: str, given: str, program: Path
-) -> None:
-    (program.parent / "agent").mkdir()
-    (program.parent / "agent" / "sitecustomize.py").write_text("print('agent')")
-    code = f"import os, subprocess, sys\nwords = [sys.executable, 'app.py']\n{start.format(given)}"
-    ran = fairlead("run", "--children", "--", sys.executable, "-c", code, cwd=program.parent)
-    agent = "agent\n" if "agent" in given else ""
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{agent}interactive 0.05\n", "")
-
-
-@scheduled
-@pytest.mark.parametrize("words", [["env", "X=1"], ["env", "-i"], ["env", "PYTHONPATH=agent"]])
-def test_env_before_the_python_is_no_obstacle(words: list[str], program: Path) -> None:
-    for verb in (["run"], ["record", "--policy", "interactive", "-o", "out.flrec"]):
-        ran = fairlead(*verb, "--", *words, sys.executable, program, cwd=program.parent)
-        assert (ran.returncode, ran.stdout) == (0, "interactive 0.05\n"), ran.stderr
-
-
-@scheduled
-def test_fairlead_is_a_module_to_run(program: Path) -> None:
-    command = [sys.executable, "-m", "fairlead", "run", "--", sys.executable, "app.py"]
-    ran = subprocess.run(
-        command, cwd=program.parent, env=environment(), capture_output=True, text=True, check=False
-    )
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "interactive 0.05\n", "")
-    wrong = [sys.executable, "-m", "fairlead", "walk"]
-    ran = subprocess.run(wrong, env=environment(), capture_output=True, text=True, check=False)
-    assert ran.returncode == 2
-    assert ran.stderr == "fairlead: there is no command 'walk' (see: fairlead --help)\n"
+def test_python_that_is_started_unscheduled_is_reported_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(LOOK)
+    ran = fairlead("run", "--", sys.executable, "-c", UNSCHEDULED, cwd=tmp_path)
+    assert ran.returncode == 0
+    assert ran.stdout.split() == ["echo", "interactive", *["stock"] * 3, "echo", "echo"], ran.stderr
+    other, isolated, echo = ran.stderr.splitlines()
+    not_scheduled = f"starts another Python ({sys.executable}), which is not scheduled"
+    assert other.endswith(f"{not_scheduled}: with fairlead run --children it is")
+    assert "is not scheduled from here on: " in isolated
+    assert "-I ignores PYTHONPATH" in isolated
+    assert echo.endswith(f"is not scheduled from here on: {shutil.which('echo')} is no Python")
 
 
 @pytest.fixture(scope="module")
@@ -327,13 +258,15 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "bin" / "python"
 
 
+@pytest.mark.parametrize("verb", ["run", pytest.param("record", marks=scheduled)])
 def test_interpreter_without_fairlead_is_named_and_the_program_does_not_run(
-    bare: Path, tmp_path: Path
+    verb: str, bare: Path, tmp_path: Path
 ) -> None:
-    ran = fairlead("run", "--", bare, "-c", "print('ran')", cwd=tmp_path)
+    ran = fairlead(verb, "--", bare, "-c", "print('ran')", cwd=tmp_path)
     assert (ran.returncode, ran.stdout) == (1, "")
     assert f"{bare} has no fairlead (" in ran.stderr
     assert ran.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_program_that_cannot_be_scheduled_goes_on_if_that_is_enough(bare: Path, tmp_path: Path) -> None:
@@ -355,16 +288,68 @@ def test_free_threaded_program_runs_unscheduled_with_one_line_that_says_so(tmp_p
 
 
 @scheduled
-def test_recorded_program_is_scheduled_too_when_asked_for(program: Path) -> None:
-    command = ["record", "-o", "out.flrec", "--policy", "interactive", "--cpu-share", ".4", "--"]
-    ran = fairlead(*command, sys.executable, "app.py", cwd=program.parent)
-    assert (ran.returncode, ran.stdout) == (0, "interactive 0.4\n"), ran.stderr
-    assert Recording(program.parent / "out.flrec").problems == ()
-
-
-@scheduled
 def test_recording_of_a_run_says_how_to_have_both(program: Path) -> None:
     inner = [*FAIRLEAD, "run", "--", sys.executable, "app.py"]
     ran = fairlead("record", "-o", "out.flrec", "--", *inner, cwd=program.parent)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "fairlead record --policy interactive -- COMMAND" in ran.stderr
+
+
+OTHERS = """
+import os, subprocess, sys
+python = [sys.executable, "app.py", "x"]
+other = {"PYTHONPATH": os.path.abspath("agent")}
+def spawn(words, given):
+    os.waitpid(os.posix_spawnp(words[0], words, given), 0)
+"""
+STARTS = {
+    "subprocess.run(python, env={})": "interactive",
+    "spawn(python, {})": "interactive",
+    "subprocess.run(python, env=other)": "agent interactive",
+    "spawn(python, other)": "agent interactive",
+    "subprocess.run(['./set', 'x'])": "agent interactive",
+    "subprocess.run(['./clear', 'x'])": "interactive",
+    "subprocess.run(['env', 'PYTHONPATH=agent', *python])": "agent interactive",
+    "spawn(['env', 'PYTHONPATH=agent', *python], os.environ)": "agent interactive",
+    "subprocess.run(['env', '-i', *python])": "interactive",
+    "spawn(['env', '-i', *python], os.environ)": "interactive",
+    "subprocess.run(['nice', *python])": "interactive",
+    "subprocess.run(['sh', '-c', 'exec $0 \"$@\"', *python])": "interactive",
+    "subprocess.run([python[0], '-I', *python[1:]])": "stock",
+}
+"""With an environment of their own, by a script's first line, behind env, behind programs that are no Python;
+and what is said by the sitecustomize of another library and by the program that is started."""
+
+
+@scheduled
+@pytest.mark.parametrize("verb", VERBS)
+def test_children_are_scheduled_and_recorded_whatever_starts_them(verb: str, tmp_path: Path) -> None:
+    agent(tmp_path)
+    (tmp_path / "app.py").write_text(LOOK)
+    for name, words in {"set": "PYTHONPATH=agent", "clear": "-i"}.items():
+        (tmp_path / name).write_text(f"#!/usr/bin/env -S {words} {sys.executable} -u\n{LOOK}")
+        (tmp_path / name).chmod(0o755)
+    starts = STARTS if verb == "run" else dict(list(STARTS.items())[::2])
+    code = OTHERS + "\n".join(starts)
+    ran = fairlead(*VERBS[verb], "--children", "--", sys.executable, "-c", code, cwd=tmp_path)
+    says = [
+        word for line in starts.values() for word in f"{line} x".replace("agent ", "agent\n").splitlines()
+    ]
+    assert (ran.returncode, ran.stdout.splitlines()) == (0, says), ran.stderr
+    assert ran.stderr.count("\n") == (verb == "record")
+    if verb == "record":
+        recorded = [Recording(path) for path in tmp_path.glob("out.flrec*")]
+        assert len(recorded) == 1 + sum("interactive" in line for line in says)
+        assert {one.problems for one in recorded} == {()}
+
+
+@scheduled
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_python_of_another_program_is_scheduled_and_recorded(verb: str, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(LOOK)
+    script = f"{sys.executable} app.py 1; exec {sys.executable} app.py 2"
+    ran = fairlead(*VERBS[verb], "--children", "--", "sh", "-c", script, cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (0, "interactive 1\ninteractive 2\n"), ran.stderr
+    if verb == "record":
+        files = [tmp_path / "out.flrec", *tmp_path.glob("out.flrec.*")]
+        assert [Recording(file).meta.argv[-1] for file in files] == ["1", "2"]

@@ -13,14 +13,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from commands import FAIRLEAD, fairlead
-from running import TURN, running, scheduled, status
+from commands import FAIRLEAD, here
+from running import TURN, attached, ctl, line, news, running, scheduled, status
+from waiting import until
 
 from fairlead import machine
 from fairlead.errors import InterpreterFailedError, UnsupportedInterpreterError, UsageError
 from fairlead.gil.observe.access import why_not
 from fairlead.gil.observe.programs import attach
-from fairlead.gil.schedule import attached, outside
+from fairlead.gil.schedule import attached as attaching
+from fairlead.gil.schedule import outside
 
 pytestmark = [
     pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
@@ -56,55 +58,47 @@ while True:
 def family() -> Iterator[tuple[subprocess.Popen[str], int, list[int]]]:
     """The process, its child that is no Python, and its other children."""
     with running(FAMILY) as process:
-        assert process.stdout is not None
-        other, *children = json.loads(process.stdout.readline())
+        other, *children = json.loads(line(process))
         yield process, other, children
 
 
-def test_children_that_are_there_are_scheduled_and_take_orders(tmp_path: Path) -> None:
+def test_children_that_are_there_are_scheduled_and_take_orders_and_are_given_back_after_a_time() -> None:
     with family() as (process, other, children):
         every = [process.pid, *children]
-        ran = fairlead("run", "--pid", str(process.pid), "--children", cwd=tmp_path)
-        if "cannot be attached to" in ran.stderr:
-            pytest.skip(ran.stderr)
+        ran = attached("run", "--pid", process.pid, "--children")
         assert ran.returncode == 0
         *said, end = ran.stdout.splitlines()
         assert sorted(said) == sorted(f"process {pid}: policy interactive" for pid in every)
         assert end == f"to end it: fairlead ctl --pid {process.pid} --children stock"
         not_asked = rf"not scheduled: process {other} \(.*\) is not a Python that fairlead can ask\n"
         assert re.fullmatch(not_asked, ran.stderr)
-        assert process.stdout is not None
         process.send_signal(signal.SIGUSR1)
-        every.append(int(process.stdout.readline()))
-        assert [outside.send(pid, "status", wait_s=10).policy for pid in every] == ["interactive"] * 5
-        one = fairlead("ctl", "--pid", str(process.pid), "status", cwd=tmp_path)
+        every.append(int(line(process)))
+        assert [outside.send(pid, "status", wait_s=50).policy for pid in every] == ["interactive"] * 5
+        one = ctl(process.pid, "status")
         assert one.stdout.startswith(f"process {process.pid}: policy interactive")
         assert one.stderr == f"--children gives the order to 4 more, which process {process.pid} started\n"
-        fairlead(*end.split()[4:], cwd=tmp_path)
-        assert [outside.send(pid, "status", wait_s=10).policy for pid in every] == ["stock"] * 5
-
-
-def test_children_that_are_there_are_given_back_after_the_time(tmp_path: Path) -> None:
-    with family() as (process, _other, children):
-        every = [process.pid, *children]
-        ran = fairlead("run", "--pid", str(process.pid), "--children", "--for", "1s", cwd=tmp_path)
-        if "cannot be attached to" in ran.stderr:
-            pytest.skip(ran.stderr)
+        here(*end.split()[4:])
+        assert [outside.send(pid, "status", wait_s=50).policy for pid in every] == ["stock"] * 5
+        assert all("by order of fairlead ctl" in news(process) for _ in every)
+        ran = attached("run", "--pid", process.pid, "--children", "--for", "2s")
         said = ran.stdout.splitlines()[:-1]
-        assert sorted(said) == sorted(f"process {pid}: policy interactive for 1 s" for pid in every)
-        assert process.stderr is not None
-        told = "".join(process.stderr.readline() for _ in every)
+        assert sorted(said) == sorted(f"process {pid}: policy interactive for 2 s" for pid in every)
+        process.send_signal(signal.SIGUSR1)  # and one more, which keeps to the same end, unless that has come
+        another, told = int(line(process)), ""
         over = "process {}: the time that the GIL was to be scheduled for is over"
-        assert all(over.format(pid) in told for pid in every), told
-        assert [outside.send(pid, "status", wait_s=10).policy for pid in every] == ["stock"] * 4
+        while not all(over.format(pid) in told for pid in every):
+            told += news(process)
+        until(lambda: outside.send(another, "status", wait_s=50).policy == "stock")
+        assert [outside.send(pid, "status", wait_s=50).policy for pid in every] == ["stock"] * 5
 
 
-def test_family_without_a_python_says_so_for_each_and_exits_with_1(tmp_path: Path) -> None:
+def test_family_without_a_python_says_so_for_each_and_exits_with_1() -> None:
     with subprocess.Popen(["/bin/sh", "-c", "cat; true"], stdin=subprocess.PIPE, text=True) as shell:
         children = Path(f"/proc/{shell.pid}/task/{shell.pid}/children")
         while not (found := children.read_text().split()):
             pass
-        ran = fairlead("run", "--pid", str(shell.pid), "--children", cwd=tmp_path)
+        ran = here("run", "--pid", shell.pid, "--children")
         shell.communicate("")
     assert (ran.returncode, ran.stdout) == (1, "")
     *each, last = ran.stderr.splitlines()
@@ -125,7 +119,7 @@ def test_child_that_does_not_answer_is_reported_and_the_others_are_scheduled(
     monkeypatch.setattr(machine, "family", impatient)
     with running(TURN.replace("import sys, time", fork)) as process:
         assert process.stdin is not None
-        outcome = attached.begin_family(process.pid, "interactive", 0.1, None)
+        outcome = attaching.begin_family(process.pid, "interactive", 0.1, None)
         process.stdin.close()  # which ends the child
         if "cannot be attached to" in str(outcome[process.pid]):
             pytest.skip(str(outcome[process.pid]))
@@ -134,21 +128,21 @@ def test_child_that_does_not_answer_is_reported_and_the_others_are_scheduled(
         assert f"process {child} did not answer" in str(why_not_it)
 
 
-def test_number_of_a_thread_leads_to_its_process(tmp_path: Path) -> None:
+def test_number_of_a_thread_leads_to_its_process() -> None:
     thread = "import threading; threading.Thread(target=time.sleep, args=(100,)).start(); print("
     code = TURN.replace("print(", thread)
     with running(code) as process:
         tasks = {int(path.name) for path in Path(f"/proc/{process.pid}/task").iterdir()}
         [other] = tasks - {process.pid}
         for words in (["ctl", "status"], ["run"], ["record"], ["top"]):
-            ran = fairlead(words[0], "--pid", str(other), *words[1:], cwd=tmp_path)
+            ran = here(words[0], "--pid", other, *words[1:])
             assert (ran.returncode, ran.stderr) == (
                 2,
                 f"fairlead: {other} is a thread of process {process.pid}: give the process's number\n",
             )
 
 
-def test_two_that_ask_one_process_at_once_are_both_served(tmp_path: Path) -> None:
+def test_two_that_ask_one_process_at_once_are_both_served() -> None:
     """Python keeps the last request only."""
     with running(TURN) as process:
         command = [*FAIRLEAD, "run", "--pid", str(process.pid)]
@@ -158,14 +152,14 @@ def test_two_that_ask_one_process_at_once_are_both_served(tmp_path: Path) -> Non
         if any("cannot be attached to" in complaint for _, complaint in told):
             pytest.skip(str(told))
         assert [complaint for _, complaint in told] == [""] * 4
-        assert "policy interactive," in status(process.pid, tmp_path)
+        assert "policy interactive," in status(process.pid)
 
 
 def test_turn_that_does_not_come_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attach, "START_S", 0.0)
     monkeypatch.setattr(attach, "ANSWER_S", 0.05)
     with attach.turn(os.getpid()), pytest.raises(InterpreterFailedError, match="another fairlead asks"):
-        attached.begin(os.getpid(), "interactive", 0.1, None)
+        attaching.begin(os.getpid(), "interactive", 0.1, None)
 
 
 def test_process_that_ends_meanwhile_is_said_to_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +178,7 @@ def test_process_that_ends_meanwhile_is_said_to_have_ended(monkeypatch: pytest.M
 
             patch.setattr(attach, step, killed)
             with pytest.raises((InterpreterFailedError, UsageError)) as failed:
-                attached.begin(process.pid, "interactive", 0.1, None)
+                attaching.begin(process.pid, "interactive", 0.1, None)
             assert str(failed.value) in {
                 f"process {process.pid} ended",
                 f"process {process.pid} runs no program: it is a thread of the kernel, or has ended and"
@@ -198,21 +192,21 @@ def test_program_that_is_no_python_is_not_started_to_ask_it(monkeypatch: pytest.
         patch.setattr(attach.subprocess, "run", lambda *words, **_: pytest.fail(f"ran {words}"))
         try:
             with pytest.raises(UnsupportedInterpreterError, match="is not a Python that fairlead can ask"):
-                attached.begin(process.pid, "interactive", 0.1, None)
+                attaching.begin(process.pid, "interactive", 0.1, None)
         finally:
             process.kill()
 
 
-def test_program_that_ctl_switched_off_is_not_said_to_be_scheduled(tmp_path: Path) -> None:
+def test_program_that_ctl_switched_off_is_not_said_to_be_scheduled() -> None:
     with running(TURN) as process:
-        scheduled(process.pid, tmp_path, "--for", "1s")
-        assert outside.send(process.pid, "off", wait_s=10).off
-        ran = fairlead("run", "--pid", str(process.pid), "--for", "1s", cwd=tmp_path)
+        scheduled(process.pid, 0.5)
+        assert outside.send(process.pid, "off", wait_s=50).off
+        ran = here("run", "--pid", process.pid, "--for", "500ms")
         assert (ran.returncode, ran.stdout) == (1, "")
         assert ran.stderr == (
             f"fairlead: process {process.pid}: fairlead ctl switched it off: fairlead ctl --pid {process.pid}"
             " interactive first\n"
         )
         with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(1.5)  # the time is over, which changes nothing
-        assert "policy stock (switched off by fairlead ctl)," in status(process.pid, tmp_path)
+            process.wait(0.7)  # the time is over, which changes nothing
+        assert "policy stock (switched off by fairlead ctl)," in status(process.pid)

@@ -1,63 +1,339 @@
-"""What a fork leaves of the primitives that are no locks: each a program of its own."""
+"""What a fork leaves of the primitives: each a program of its own."""
 
 from __future__ import annotations
 
 import pytest
 from syncprograms import run
 
-QUEUES = "from fairlead.sync import LifoQueue, PriorityQueue, Queue\n"
+CHECK = """
+import asyncio
+from blockingcalls import CALLS, HOLDINGS, LIMITER
+from waiting import Inside, Thread, main_thread_sleeps
+
+def begin(call, blocked):
+    return [Thread(blocked.take) for _ in range(1 if call.alone else 2)]
+
+def all_wait(call, blocked, waiters):
+    until(lambda: call.by_others or blocked.waiting() == len(waiters))
+
+def end(call, blocked, waiters):
+    for left in range(len(waiters), 0, -1):
+        blocked.end()
+        until(lambda: not call.each or sum(waiter.is_alive() for waiter in waiters) < left)
+        if not call.each:
+            break
+    assert all(blocked.got(waiter.result()) for waiter in waiters)
+
+def works(call, blocked):
+    waiters = begin(call, blocked)
+    all_wait(call, blocked, waiters)
+    end(call, blocked, waiters)
+"""
 
 
-def test_forked_child_has_channels_of_its_own_as_they_were() -> None:
+def test_forked_child_finds_no_waiter_and_what_other_threads_held_is_free() -> None:
+    run(
+        CHECK
+        + """
+for call in CALLS:
+    print(call.name, flush=True)
+    blocked = call.make(2)
+    before = blocked.left()
+    waiters = begin(call, blocked)
+    until(lambda: blocked.waiting() == len(waiters))
+
+    def child():
+        assert blocked.waiting() == 0
+        assert call.by_others or blocked.left() == before, (before, blocked.left())
+        works(call, blocked)
+
+    in_child(child)
+    assert blocked.waiting() == len(waiters)
+    end(call, blocked, waiters)
+"""
+    )
+
+
+def test_forked_child_holds_what_its_thread_held_and_nothing_else_even_if_a_new_thread_looks_first() -> None:
+    run(
+        CHECK
+        + """
+for holding in [*HOLDINGS, LIMITER]:
+    print(holding.name, flush=True)
+    blocked = holding.blocked(mine=True)
+    if holding.kind == "RLock":
+        blocked.primitive.acquire()
+    before = blocked.left()
+    others = []
+    if holding.taken == "reading":
+        others.append(Inside(blocked.primitive.reading).wait())
+    waiters = [Thread(blocked.take) for _ in range(2)]
+    until(lambda: blocked.waiting() == 2)
+
+    def leave():
+        if holding.kind == "RLock":
+            blocked.primitive.release()
+        blocked.end()
+
+    def child():
+        assert not Thread(blocked.wait, timeout=0).result()
+        assert blocked.left() == before
+        leave()
+        assert blocked.got(Thread(blocked.take).result()) and blocked.got(blocked.take())
+
+    in_child(child)
+    assert not Thread(blocked.wait, timeout=0).result()
+    for other in others:
+        other.go()
+    leave()
+    assert all(blocked.got(waiter.result()) for waiter in waiters)
+"""
+    )
+
+
+def test_forked_child_finds_free_what_a_task_of_another_thread_held() -> None:
+    run(
+        CHECK
+        + """
+for holding in HOLDINGS:
+    print(holding.name, flush=True)
+    lock = holding.make()
+    _, take, _ = holding.calls(lock, holding.taken)
+
+    async def main():
+        await take()
+
+    Thread(asyncio.run, main()).result()
+    wait, _, undo = holding.calls(lock, holding.wanted)
+    in_child(lambda: undo(wait(timeout=20)))
+    assert not wait(timeout=0)
+"""
+    )
+
+
+def test_forks_while_threads_are_anywhere_inside_leave_every_child_a_primitive_that_works() -> None:
+    run(
+        CHECK
+        + """
+for call in CALLS:
+    print(call.name, flush=True)
+    if call.late is None:
+        continue
+    blocked, stop = call.make(2), []
+
+    def churn():
+        while not stop:
+            try:
+                if blocked.got(value := blocked.wait(timeout=1e-5)):
+                    blocked.undo(value)
+            except Exception as error:
+                assert isinstance(error, call.late), error
+
+    if call.by_others:
+        blocked.end()
+    threads = [Thread(churn) for _ in range(2)]
+
+    def child():
+        blocked.mend()
+        works(call, blocked)
+
+    for _ in range(4):
+        in_child(child)
+    stop.append(True)
+    for thread in threads:
+        thread.result()
+"""
+    )
+
+
+def test_wait_of_which_a_signal_handler_forks_goes_on_in_both_processes() -> None:
+    run(
+        CHECK
+        + """
+def fork(*_):
+    global child
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        ends_soon()
+    else:
+        assert os.waitpid(child, 0)[1] == 0
+        ends_soon()
+
+def ends_soon():
+    def body():
+        until(lambda: blocked.waiting() == 1)
+        blocked.end()
+    start(body)
+
+def send():
+    until(lambda: blocked.waiting() == 1 and main_thread_sleeps())
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+
+signal.signal(signal.SIGUSR1, fork)
+for call in CALLS:
+    if call.by_others:
+        continue
+    print(call.name, flush=True)
+    blocked = call.make(1)
+    sender = start(send)
+    assert blocked.got(blocked.take())
+    if child == 0:
+        os._exit(0)
+    sender.join()
+"""
+    )
+
+
+def test_forked_child_has_ends_of_channels_of_its_own_that_close_only_there() -> None:
     run("""
 sender, receiver = channel(2)
 casts, listener = broadcast(2)
 sender.send("before"); casts.send("before")
-others = [start(listener.clone().receive), start(lambda: [receiver.receive() for _ in range(3)])]
-until(lambda: receiver.statistics().receiving == 1)
 
 def child():
-    assert receiver.statistics()[3:] == (0, 0, False) and listener.statistics().receiving == 0
-    assert listener.receive() == "before"
-    waiter = start(listener.receive)
-    until(lambda: listener.statistics().receiving == 1)
-    casts.send("mine"); sender.send("mine")
-    waiter.join()
-    assert receiver.receive() == "mine"
+    sender.send("mine"); casts.send("mine")
     sender.close(); casts.close()
-    assert list(receiver) == list(listener) == []
+    assert list(receiver) == list(listener) == ["before", "mine"]
 
 in_child(child)
-sender.send(1); sender.send(2)
-for other in others: other.join()
-assert listener.receive() == "before"
+assert sender.statistics()[:3] == (1, 1, 1) and casts.statistics()[1:3] == (1, 1)
+assert receiver.receive() == listener.receive() == "before"
 """)
 
 
-def test_forked_child_can_use_semaphores_events_and_queues() -> None:
+def test_forked_child_finds_a_rate_limiter_with_what_was_taken_and_nothing_that_is_due_to_others() -> None:
     run("""
-semaphore, event, queue = Semaphore(2), Event(), SimpleQueue()
-semaphore.acquire()
-queue.put("before")
-start(semaphore.acquire, True, None, 2); start(event.wait)
-empty = SimpleQueue()
-start(empty.get)
-until(lambda: semaphore.statistics().waiting == event.statistics().waiting == empty.statistics().waiting == 1)
+clock = ManualClock()
+limiter = RateLimiter(1, burst=2, clock=clock)
+assert limiter.acquire(False, n=2)
+others = [start(limiter.acquire) for _ in range(2)]
+large = RateLimiter(1, burst=3, clock=clock)
+assert large.acquire(n=2)
+others.append(start(lambda: large.acquire(n=3)))
+until(lambda: limiter.statistics().waiting == 2 and large.statistics().waiting == 1)
 
 def child():
-    assert semaphore.statistics() == (1, 0, False)
-    assert semaphore.acquire(False) and not semaphore.acquire(False)
-    waiter = start(event.wait)
-    until(lambda: event.statistics().waiting == 1)
-    event.set()
-    waiter.join()
-    assert queue.get() == "before" and queue.empty()
-    empty.put("mine")
-    assert empty.get() == "mine"
+    assert large.acquire(False)  # which was kept for the one that waits for three
+    assert limiter.delay() == 1
+    clock.advance(1)
+    assert limiter.acquire(False) and limiter.delay() == 1
 
 in_child(child)
-assert semaphore.statistics() == (1, 1, False)
-event.set()
+clock.advance(2)
+for other in others: other.join()
+""")
+
+
+@pytest.mark.parametrize("lock", ["Lock", "RLock"])
+def test_forked_child_finds_free_the_lock_of_a_condition_that_another_thread_held(lock: str) -> None:
+    run(
+        f"condition = Condition({lock}())"
+        + """
+def wait():
+    with condition:
+        assert condition.wait(20)
+
+def hold():
+    with condition:
+        held.set()
+        done.wait()
+
+held, done = threading.Event(), threading.Event()
+waiter = start(wait)
+until(lambda: condition.statistics().waiting == 1)
+holder = start(hold)
+held.wait()
+
+def child():
+    assert condition.statistics().waiting == 0 and not condition.locked()
+    other = start(wait)
+    until(lambda: condition.statistics().waiting == 1)
+    with condition:
+        condition.notify_all()
+    other.join()
+
+in_child(child)
+done.set()
+with condition:
+    condition.notify()
+waiter.join()
+"""
+    )
+
+
+def test_forked_child_finds_terminated_a_phaser_that_was_just_advancing_and_its_own_goes_on() -> None:
+    run("""
+go_on, inside = threading.Event(), threading.Event()
+busy = Phaser(1, on_advance=lambda *_: inside.set() or go_on.wait(30) and None)
+last = start(busy.arrive)
+inside.wait(30)
+
+def child():
+    assert busy.terminated and busy.register() is None
+
+in_child(child)
+go_on.set()
+last.join()
+assert busy.statistics() == (1, 1, 0, 0, False)
+forking = Phaser(1, on_advance=lambda *_: in_child(lambda: None))
+assert forking.arrive() == 0 and forking.phase == 1
+""")
+
+
+def test_forked_child_is_in_the_section_that_it_was_forked_in_even_if_a_new_thread_looks_first() -> None:
+    run("""
+lock = CombiningLock()
+
+def child():
+    seen = []
+    start(lambda: seen.append(lock.statistics()[:2])).join()
+    assert seen == [(True, 0)]
+
+def section():
+    start(lock.run, int)
+    until(lambda: lock.statistics().waiting == 1)
+    in_child(child)
+    return "whole"
+
+assert lock.run(section) == "whole"
+lock.run(int)
+""")
+
+
+def test_forked_child_holds_a_stamped_lock_as_its_thread_did_and_no_other_does() -> None:
+    run("""
+mine, theirs = StampedLock(), StampedLock()
+stamp, looked, theirs_too = mine.acquire_read(), mine.optimistic_read(), []
+start(lambda: theirs_too.append((mine.acquire_read(), theirs.acquire_write()))).join()
+start(lambda: theirs.acquire_read())
+until(lambda: theirs.statistics().waiting == 1)
+
+def child():
+    seen = []
+    start(lambda: seen.append(mine.acquire_write(False))).join()  # whoever looks first
+    assert seen == [0] and mine.validate(stamp) and mine.validate(looked)
+    assert mine.statistics() == (1, False, 0) and theirs.statistics() == (0, False, 0)
+    for lock, gone in zip((mine, theirs), theirs_too[0]):
+        assert not lock.validate(gone)
+        try:
+            lock.release(gone)
+        except NotHeldError:
+            pass
+        else:
+            raise AssertionError
+    writes = mine.try_convert_to_write(stamp)
+    assert writes and not mine.validate(looked)
+    mine.release(writes)
+    now = theirs.optimistic_read()
+    assert now and theirs.validate(now)
+    with theirs.writing:
+        pass
+    assert not theirs.validate(now)
+
+in_child(child)
+assert mine.statistics() == (2, False, 0) and theirs.statistics() == (0, True, 1)
+mine.release(stamp)
 """)
 
 
@@ -91,150 +367,6 @@ assert counter.sum() == 0
 """)
 
 
-def test_forked_child_finds_a_rate_limiter_as_it_was_without_waiters() -> None:
-    run("""
-clock = ManualClock()
-limiter = RateLimiter(1, burst=2, clock=clock)
-assert limiter.acquire(False, n=2)
-others = [start(limiter.acquire) for _ in range(2)]
-until(lambda: limiter.statistics().waiting == 2)
-
-def child():
-    assert limiter.statistics() == (0, 2, 0) and limiter.delay() == 1
-    waiter = start(limiter.acquire)
-    until(lambda: limiter.statistics().waiting == 1)
-    clock.advance(1)
-    waiter.join()
-    assert limiter.delay() == 1
-
-in_child(child)
-assert limiter.statistics() == (0, 2, 2)
-clock.advance(2)
-for other in others: other.join()
-""")
-
-
-@pytest.mark.parametrize("lock", ["Lock", "RLock"])
-def test_forked_child_can_use_a_condition_that_other_threads_held_or_waited_for(lock: str) -> None:
-    run(
-        f"theirs, mine = Condition({lock}()), Condition({lock}())"
-        + """
-def wait(condition):
-    with condition:
-        assert condition.wait()
-
-def hold():
-    theirs.acquire()
-    held.set()
-    done.wait()
-    theirs.release()
-
-held, done = threading.Event(), threading.Event()
-waiters = [start(wait, condition) for condition in (theirs, mine, mine)]
-until(lambda: theirs.statistics().waiting == 1 and mine.statistics().waiting == 2)
-holder = start(hold)
-held.wait()
-mine.acquire()
-
-def child():
-    assert theirs.statistics().waiting == mine.statistics().waiting == 0
-    assert not theirs.locked() and mine.locked()
-    mine.notify_all()  # nobody: who waited is not here
-    mine.release()
-    for condition in theirs, mine:
-        waiter = start(wait, condition)
-        until(lambda: condition.statistics().waiting == 1)
-        with condition:
-            condition.notify()
-        waiter.join()
-        with condition:
-            assert not condition.wait(0.001)
-
-in_child(child)
-mine.notify_all()
-mine.release()
-done.set()
-holder.join()
-with theirs:
-    theirs.notify()
-for waiter in waiters:
-    waiter.join()
-"""
-    )
-
-
-def test_forked_child_finds_barriers_empty_and_latches_as_they_were() -> None:
-    run("""
-barrier, latch, countdown, gate = Barrier(2), Latch(2), CountdownEvent(1), StartGate()
-latch.count_down()
-waiters = [start(one.wait) for one in (barrier, latch, countdown, gate)]
-until(lambda: barrier.n_waiting == 1)
-until(lambda: all(one.statistics().waiting == 1 for one in (latch, countdown, gate)))
-
-def child():
-    assert barrier.statistics() == (2, 0, False)
-    assert latch.statistics() == (1, 0) and countdown.statistics() == (1, 0)
-    assert gate.statistics() == (False, 0)
-    others = [start(one.wait) for one in (barrier, latch, countdown, gate)]
-    until(lambda: barrier.n_waiting == 1)
-    assert barrier.wait() == 1
-    latch.count_down()
-    countdown.count_down()
-    gate.open()
-    for other in others:
-        other.join()
-    try:
-        barrier.wait(0.001)
-    except threading.BrokenBarrierError:
-        barrier.reset()
-    assert not barrier.broken
-
-in_child(child)
-assert barrier.wait() == 1
-latch.count_down()
-countdown.count_down()
-gate.open()
-for waiter in waiters:
-    waiter.join()
-""")
-
-
-def test_forks_while_parties_meet_leave_every_child_a_barrier_and_a_condition_that_work() -> None:
-    run("""
-barrier, condition, going = Barrier(2), Condition(), [True]
-
-def meet():
-    while going[0]:
-        try:
-            barrier.wait(10)
-        except threading.BrokenBarrierError:
-            return
-        with condition:
-            condition.notify_all()
-            condition.wait(0.0001)
-
-threads = [start(meet) for _ in range(2)]
-
-def child():
-    assert barrier.n_waiting == 0
-    barrier.reset()
-    other = start(barrier.wait)
-    until(lambda: barrier.n_waiting == 1)
-    assert barrier.wait() == 1
-    other.join()
-    with condition:
-        condition.notify_all()
-        assert not condition.wait(0.001)
-
-for _ in range(20):
-    in_child(child)
-going[0] = False
-barrier.abort()
-for thread in threads:
-    thread.join()
-""")
-
-
 def test_gate_starts_processes_that_were_forked_or_spawned() -> None:
     run("""
 import multiprocessing
@@ -265,8 +397,7 @@ def test_forked_child_finds_a_queue_whole_though_others_had_been_granted_somethi
 ) -> None:
     """The thread that holds a permit or a slot, and not the object yet, exists in the parent only."""
     run(
-        QUEUES
-        + f"kind = {kind}"
+        f"kind = {kind}"
         + """
 line, simple = kind(2, fair=True), SimpleQueue()
 line.put(0); line.get()
@@ -300,69 +431,3 @@ if sys._is_gil_enabled() if hasattr(sys, "_is_gil_enabled") else True:
     in_child(child)
 """
     )
-
-
-def test_forked_child_has_a_rendezvous_channel_of_its_own_without_waiters() -> None:
-    run("""
-sender, receiver = channel(0)
-others = [start(sender.send, number) for number in range(2)]
-until(lambda: sender.statistics().sending == 2)
-
-def child():
-    assert sender.statistics()[:5] == (0, 1, 1, 0, 0)
-    other = start(receiver.receive)
-    until(lambda: receiver.statistics().receiving == 1)
-    sender.send_nowait("mine")
-    other.join()
-    assert sender.statistics()[:5] == (0, 1, 1, 0, 0)
-
-in_child(child)
-assert sorted([receiver.receive(), receiver.receive()]) == [0, 1]
-for other in others: other.join()
-""")
-
-
-def test_forked_child_has_an_exchanger_without_waiters() -> None:
-    run("""
-exchanger = Exchanger()
-other = start(exchanger.exchange, "of the parent")
-until(lambda: exchanger.statistics().waiting == 1)
-
-def child():
-    assert exchanger.statistics() == (0, False)
-    mine = start(exchanger.exchange, 1)
-    assert exchanger.exchange(2) == 1
-    mine.join()
-
-in_child(child)
-assert exchanger.exchange("mine") == "of the parent"
-other.join()
-""")
-
-
-def test_forked_child_has_a_phaser_with_its_counts_and_one_that_was_just_advancing_is_terminated() -> None:
-    run("""
-phaser, go_on, inside = Phaser(3), threading.Event(), threading.Event()
-other = start(phaser.arrive_and_wait)
-until(lambda: phaser.statistics().waiting == 1)
-busy = Phaser(1, on_advance=lambda *_: inside.set() or go_on.wait(30) and None)
-last = start(busy.arrive)
-inside.wait(30)
-
-def child():
-    assert phaser.statistics() == (0, 3, 1, 0, False)
-    mine = start(phaser.arrive_and_wait)
-    assert phaser.arrive_and_wait() == 1
-    mine.join()
-    assert busy.terminated and busy.register() is None
-
-in_child(child)
-go_on.set()
-last.join()
-assert busy.statistics() == (1, 1, 0, 0, False)
-assert phaser.arrive() == 0 and phaser.arrive() == 0
-other.join()
-
-forking = Phaser(1, on_advance=lambda *_: in_child(lambda: None))
-assert forking.arrive() == 0 and forking.phase == 1
-""")

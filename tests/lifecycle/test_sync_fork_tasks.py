@@ -157,3 +157,41 @@ async def main():
 
 asyncio.run(main())
 """)
+
+
+def test_what_a_task_of_another_threads_loop_was_granted_is_there_for_the_child() -> None:
+    run("""
+import asyncio
+empty, full = Queue(fair=True), Queue(1, fair=True)
+full.put(0)
+wait, go_on = threading.Event(), threading.Event()
+
+async def main():
+    tasks = [asyncio.ensure_future(one) for one in (get(), put())]
+    while not empty.statistics().getting == full.statistics().putting == 1:
+        await asyncio.sleep(0)
+    wait.set()
+    go_on.wait()  # and no task resumes
+    await asyncio.gather(*tasks)
+
+async def get():
+    assert await empty.get_async() == 1
+
+async def put():
+    await full.put_async(2)
+
+loop = start(asyncio.run, main())
+wait.wait()
+empty.put(1)
+assert full.get() == 0
+
+def child():
+    assert empty.get_nowait() == 1
+    full.put_nowait(3)
+    assert full.get_nowait() == 3
+
+in_child(child)
+go_on.set()
+loop.join()
+assert full.get_nowait() == 2
+""")

@@ -1,35 +1,149 @@
-"""gevent's greenlets as waiters: each a program of its own, because a hub belongs to its thread for good."""
+"""gevent's greenlets as waiters and holders: each a program of its own, because a hub belongs to its thread
+for good."""
 
 from __future__ import annotations
 
 import sys
 
 import pytest
-from greenletprograms import run
+import syncprograms
 
 pytest.importorskip("gevent", exc_type=ImportError, reason="gevent has no wheel for this interpreter")
 if not getattr(sys, "_is_gil_enabled", lambda: True)():
     pytest.skip("gevent needs a GIL", allow_module_level=True)
 
 
-def test_greenlets_wait_for_a_rate_while_others_run_and_time_out() -> None:
+def run(program: str, first: str = "") -> None:
+    syncprograms.run(program, greenlets=True, first=first)
+
+
+CHECK = """
+from blockingcalls import CALLS, HOLDINGS, LIMITER
+from waiting import Thread
+
+CALLS = [call for call in CALLS if call.greenlets]
+
+def waiter(blocked, behind=0):
+    greenlet = gevent.spawn(blocked.take)
+    until(lambda: blocked.waiting() == behind + 1)
+    return greenlet
+"""
+
+
+def test_greenlet_waits_while_others_run_and_goes_on_when_a_greenlet_or_a_thread_lets_it() -> None:
+    run(
+        CHECK
+        + """
+for call in CALLS:
+    print(call.name, flush=True)
+    for end in lambda: blocked.end(), lambda: Thread(blocked.end).result():
+        blocked = call.make(1)
+        waits = waiter(blocked)
+        end()
+        assert blocked.got(waits.get(timeout=40))
+        assert blocked.waiting() == 0
+        if call.stays:
+            blocked = call.make(1)
+            blocked.end()
+            assert blocked.got(blocked.take())
+"""
+    )
+
+
+def test_greenlet_that_times_out_or_is_killed_leaves_nothing_behind() -> None:
+    run(
+        CHECK
+        + """
+class OutOfTime(Exception):
+    pass
+
+def times_out():
+    try:
+        assert blocked.wait(timeout=0.001) == call.late
+    except Exception as error:
+        assert isinstance(error, call.late), error
+
+def is_killed():
+    killed = waiter(blocked)
+    killed.kill()
+    assert isinstance(killed.value, gevent.GreenletExit)
+
+def is_interrupted(exception=False):
+    try:
+        with gevent.Timeout(0.001, exception):
+            blocked.wait()
+            raise AssertionError("it did not wait")
+    except OutOfTime:
+        pass
+
+for call in CALLS:
+    print(call.name, flush=True)
+    blocked = call.make(1)
+    before = blocked.left()
+    for leave in times_out, is_killed, is_interrupted, lambda: is_interrupted(OutOfTime):
+        if leave is times_out and call.late is None:
+            continue
+        leave()
+        assert blocked.left() == before and blocked.waiting() == 0, leave
+    waits = waiter(blocked)
+    blocked.end()
+    assert blocked.got(waits.get(timeout=40))
+"""
+    )
+
+
+def test_greenlet_that_was_granted_and_is_killed_before_it_resumes_passes_that_on() -> None:
+    run(
+        CHECK
+        + """
+for call in CALLS:
+    if call.alone:
+        continue
+    print(call.name, flush=True)
+    blocked = call.make(2)
+    first, second = waiter(blocked), waiter(blocked, 1)
+    blocked.end()
+    first.kill()
+    if call.final:
+        blocked.end()
+    assert blocked.got(second.get(timeout=40))
+    assert blocked.waiting() == 0
+"""
+    )
+
+
+def test_greenlets_of_one_thread_hold_and_wait_each_for_itself() -> None:
+    run(
+        CHECK
+        + """
+def hold(holding):
+    blocked = holding.blocked(mine=True)
+    assert not gevent.spawn(blocked.wait, timeout=0).get()
+    waits = waiter(blocked)
+    gevent.sleep(0)
+    blocked.end()
+    assert blocked.got(waits.get(timeout=40))
+
+for holding in [*HOLDINGS, LIMITER]:
+    print(holding.name, flush=True)
+    hold(holding)
+    gevent.spawn(hold, holding).get(timeout=40)
+    lock, inside, turns = holding.make(), [0], []
+    def body():
+        for _ in range(20):
+            with holding.block(lock, holding.taken if holding.taken != "reading" else "writing"):
+                seen = inside[0]
+                gevent.sleep(0)
+                inside[0] = seen + 1
+    gevent.joinall([gevent.spawn(body) for _ in range(4)], raise_error=True)
+    assert inside == [80]
+"""
+    )
+
+
+def test_greenlets_wait_for_a_rate_by_a_timer_of_the_hub() -> None:
     run("""
-clock = ManualClock()
-limiter, log = RateLimiter(1, clock=clock), []
-assert limiter.acquire()
-def body(name):
-    assert limiter.acquire()
-    log.append(name)
-greenlets = [gevent.spawn(body, name) for name in "abc"]
-gevent.sleep(0)
-assert limiter.statistics().waiting == 3 and limiter.acquire(timeout=3.9) is False
-greenlets[0].kill()
-clock.advance(1)
-greenlets[1].join()
-clock.advance(1)
-gevent.joinall(greenlets)
-assert log == ["b", "c"]
-real = RateLimiter(1000)  # by a timer of the hub
+real = RateLimiter(1000)
 gevent.joinall([gevent.spawn(real.acquire) for _ in range(5)], raise_error=True)
 assert real.statistics().waiting == 0
 hour = RateLimiter(1, 3600)
@@ -41,42 +155,59 @@ assert hour.statistics().waiting == 0
 """)
 
 
-def test_greenlets_send_and_receive_while_others_run() -> None:
+def test_greenlet_that_is_killed_at_a_phaser_has_arrived_and_at_a_barrier_breaks_it() -> None:
     run("""
-sender, receiver = channel(1)
-casts, listener = broadcast(2)
-def send():
-    with sender:
-        for number in range(20):
-            sender.send(number)
-def listen(end):
-    return list(end)
-listeners = [gevent.spawn(listen, end) for end in (listener, listener.clone())]
-got = gevent.spawn(list, receiver)
-until(lambda: listener.statistics().receiving == 2)
-gevent.spawn(send)
-assert got.get(timeout=40) == list(range(20))
-casts.send("a")
-casts.send("b")
-casts.close()
-for one in listeners:
-    assert one.get(timeout=40) == ["a", "b"]
+phaser, barrier = Phaser(2), Barrier(3)
+killed = gevent.spawn(phaser.arrive_and_wait)
+until(lambda: phaser.statistics().waiting == 1)
+killed.kill()
+assert phaser.statistics() == (0, 2, 1, 0, False)
+assert phaser.arrive() == 0
+def breaks():
+    try:
+        barrier.wait()
+    except threading.BrokenBarrierError:
+        return True
+killed, other = [gevent.spawn(breaks) for _ in range(2)]
+until(lambda: barrier.n_waiting == 2)
+killed.kill()
+assert other.get(timeout=40)
 """)
 
 
-def test_greenlets_select_while_others_run() -> None:
+def test_kill_and_time_out_that_are_too_late_for_a_meeting_come_at_the_next_switch() -> None:
     run("""
-event, queue, lock = Event(), Queue(), Lock()
-lock.acquire()
-chosen = gevent.spawn(lambda: select(event.wait_async(), queue.get_async(), lock.acquire_async()))
-until(lambda: event.statistics().waiting == 1 and queue.statistics().getting == 1)
-gevent.spawn(queue.put, 1)
-assert chosen.get(timeout=40) == (1, 1)
-assert select(event.wait_async(), lock.acquire_async(), timeout=0.01) is None
-killed = gevent.spawn(lambda: select(event.wait_async(), lock.acquire_async()))
-until(lambda: lock.statistics().waiting == 1)
+sender, receiver = channel(0)
+told = []
+def send():
+    sender.send("late")
+    told.append("sent")
+    gevent.sleep(100)
+killed = gevent.spawn(send)
+until(lambda: sender.statistics().sending == 1)
+killed.kill(block=False)
+assert receiver.receive_nowait() == "late"
+killed.join()
+assert told == ["sent"] and isinstance(killed.value, gevent.GreenletExit)
+
+killed = gevent.spawn(receiver.receive)
+until(lambda: receiver.statistics().receiving == 1)
+sender.send_nowait("for the next")
 killed.kill()
-assert event.statistics().waiting == queue.statistics().getting == lock.statistics().waiting == 0
+assert receiver.receive() == "for the next"
+
+def within():
+    with gevent.Timeout(3600) as limit:
+        limits.append(limit)
+        sender.send("in time")
+    gevent.sleep(0)
+    return True
+limits = []
+late = gevent.spawn(within)
+until(lambda: sender.statistics().sending == 1)
+gevent.get_hub().loop.run_callback(late.throw, limits[0])
+assert receiver.receive_nowait() == "in time"
+assert late.get() is True
 """)
 
 
@@ -113,51 +244,6 @@ until(lambda: event.statistics().waiting == 1)
 other.start()
 assert waiter.get(timeout=40) is True
 """)
-
-
-def test_times_out_is_killed_and_interrupted_without_taking_anything() -> None:
-    run("""
-lock, queue = Lock(), SimpleQueue()
-lock.acquire()
-assert lock.acquire(timeout=0.01) is False
-try:
-    queue.get(timeout=0.01)
-except QueueEmpty:
-    pass
-else:
-    raise AssertionError
-with gevent.Timeout(0.01, False):
-    lock.acquire()
-    raise AssertionError("acquired")
-try:
-    with gevent.Timeout(0.01):
-        with lock: pass
-except gevent.Timeout:
-    pass
-killed = gevent.spawn(lock.acquire)
-until(lambda: lock.statistics().waiting == 1)
-killed.kill()
-assert isinstance(killed.value, gevent.GreenletExit)
-assert lock.statistics()[:2] == (True, 0)
-lock.release()
-assert lock.acquire(False)
-""")
-
-
-@pytest.mark.parametrize("fair", [False, True], ids=["barging", "fair"])
-def test_grant_to_a_greenlet_that_is_killed_before_it_resumes_is_passed_on(fair: bool) -> None:
-    run(
-        f"lock = Lock(fair={fair})"
-        + """
-lock.acquire()
-first, second = gevent.spawn(lock.acquire), gevent.spawn(lock.acquire)
-until(lambda: lock.statistics().waiting == 2)
-lock.release()
-first.kill()
-assert second.get(timeout=40) is True
-assert lock.statistics()[:2] == (True, 0)
-"""
-    )
 
 
 def test_stale_wake_up_does_not_disturb_a_greenlet_that_went_on() -> None:
@@ -213,94 +299,6 @@ assert taken == [True]
 """)
 
 
-def test_limiter_lends_to_greenlets() -> None:
-    run("""
-limiter, most, inside = CapacityLimiter(2), [0], [0]
-def body():
-    for _ in range(10):
-        with limiter:
-            inside[0] += 1
-            most[0] = max(most[0], inside[0])
-            gevent.sleep(0)
-            inside[0] -= 1
-gevent.joinall([gevent.spawn(body) for _ in range(5)], raise_error=True)
-assert most == [2] and limiter.borrowed_tokens == 0
-""")
-
-
-def test_greenlets_meet_in_a_channel_without_room_and_a_kill_that_is_too_late_comes_at_the_next_switch() -> (
-    None
-):
-    run("""
-sender, receiver = channel(0)
-got = gevent.spawn(lambda: [receiver.receive() for _ in range(3)])
-for number in range(3):
-    sender.send(number)
-assert got.get() == [0, 1, 2]
-for call, args, error in (sender.send, (1, True, 0.01), QueueFull), (receiver.receive, (1, 0.01), QueueEmpty):
-    try:
-        call(*args)
-    except error:
-        pass
-    else:
-        raise AssertionError
-assert sender.statistics()[:5] == (0, 1, 1, 0, 0)
-
-told = []
-def send():
-    sender.send("late")
-    told.append("sent")
-    gevent.sleep(100)
-killed = gevent.spawn(send)
-until(lambda: sender.statistics().sending == 1)
-killed.kill(block=False)
-assert receiver.receive_nowait() == "late"
-killed.join()
-assert told == ["sent"] and isinstance(killed.value, gevent.GreenletExit)
-
-killed = gevent.spawn(receiver.receive)
-until(lambda: receiver.statistics().receiving == 1)
-sender.send_nowait("for the next")
-killed.kill()
-assert receiver.receive() == "for the next"
-
-def within():
-    with gevent.Timeout(3600) as limit:
-        limits.append(limit)
-        sender.send("in time")
-    gevent.sleep(0)
-    return True
-limits = []
-late = gevent.spawn(within)
-until(lambda: sender.statistics().sending == 1)
-gevent.get_hub().loop.run_callback(late.throw, limits[0])
-assert receiver.receive_nowait() == "in time"
-assert late.get() is True
-""")
-
-
-def test_greenlets_exchange_and_one_that_is_killed_or_late_keeps_its_item() -> None:
-    run("""
-exchanger = Exchanger()
-other = gevent.spawn(exchanger.exchange, "a")
-assert exchanger.exchange("b") == "a" and other.get() == "b"
-try:
-    exchanger.exchange("c", timeout=0.01)
-except WaitTimeoutError:
-    pass
-else:
-    raise AssertionError
-killed = gevent.spawn(exchanger.exchange, "d")
-until(lambda: exchanger.statistics().waiting == 1)
-killed.kill()
-assert exchanger.statistics() == (0, False)
-thread = threading.Thread(target=exchanger.exchange, args=("of a thread",))
-thread.start()
-assert exchanger.exchange("of a greenlet") == "of a thread"
-thread.join()
-""")
-
-
 def test_waits_of_greenlets_are_seen_with_their_stacks() -> None:
     run("""
 lock = RLock()
@@ -322,23 +320,115 @@ assert waits() == ()
 """)
 
 
-def test_greenlets_are_parties_of_a_phaser_and_one_that_is_killed_has_arrived() -> None:
+def test_notify_all_wakes_every_greenlet_and_thread() -> None:
     run("""
-phaser = Phaser(3)
-others = [gevent.spawn(phaser.arrive_and_wait) for _ in range(2)]
-assert phaser.arrive_and_wait() == 1
-assert [other.get() for other in others] == [1, 1]
-killed = gevent.spawn(phaser.arrive_and_wait)
-until(lambda: phaser.statistics().waiting == 1)
-killed.kill()
-assert phaser.statistics() == (1, 3, 1, 0, False)
-try:
-    phaser.arrive_and_wait(timeout=0.01)
-except WaitTimeoutError:
-    pass
-else:
-    raise AssertionError
-watching = gevent.spawn(phaser.wait_phase, 1)
-until(lambda: phaser.statistics().waiting == 1)
-assert phaser.arrive() == 1 and watching.get() == 2
+condition, woken = Condition(), []
+def wait():
+    with condition:
+        assert condition.wait()
+        woken.append(1)
+greenlets = [gevent.spawn(wait) for _ in range(3)]
+until(lambda: condition.statistics().waiting == 3)
+start(wait)
+until(lambda: condition.statistics().waiting == 4)
+with condition:
+    condition.notify_all()
+gevent.joinall(greenlets, timeout=40, raise_error=True)
+until(lambda: len(woken) == 4)
+""")
+
+
+def test_first_greenlet_of_a_thread_is_the_thread_also_before_there_is_a_hub() -> None:
+    run("""
+lock = RLock()
+lock.acquire()
+gevent.sleep(0)
+with lock:
+    lock.release()
+assert not lock.locked()
+""")
+
+
+def test_greenlet_that_ended_as_holder_is_reported() -> None:
+    run(
+        CHECK
+        + """
+warnings.simplefilter("error")
+for holding in [*HOLDINGS, LIMITER]:
+    if holding.kind not in ("RLock", "RWLock", "CapacityLimiter"):
+        continue
+    print(holding.name, flush=True)
+    lock = holding.make()
+    gevent.spawn(holding.calls(lock, holding.taken)[0]).get(timeout=40)
+    try:
+        holding.calls(lock, holding.wanted)[0]()
+    except OwnerDeathWarning as warning:
+        assert "has ended" in str(warning)
+    else:
+        raise AssertionError
+"""
+    )
+
+
+def test_rlock_is_held_by_a_greenlet_and_not_by_its_thread() -> None:
+    run("""
+lock, order = RLock(), []
+def body(number):
+    for _ in range(20):
+        with lock, lock:
+            order.append(number)
+            gevent.sleep(0)
+            assert lock._is_owned() and lock._recursion_count() == 2
+            order.append(number)
+        assert not lock._is_owned()
+        gevent.sleep(0)
+gevent.joinall([gevent.spawn(body, number) for number in range(4)], raise_error=True)
+assert len(order) == 160 and order[::2] == order[1::2]
+lock.acquire()  # in the thread's first greenlet, which is the thread
+def other():
+    assert not lock.acquire(False) and not lock.acquire(timeout=0.01)
+    try:
+        lock.release()
+    except NotHeldError:
+        return "refused"
+assert gevent.spawn(other).get(timeout=40) == "refused"
+lock.release()
+assert not lock.locked()
+""")
+
+
+def test_greenlets_read_together_and_are_readers_of_their_own() -> None:
+    run("""
+lock, most = RWLock(), [0]
+def reader():
+    with lock.reading, lock.reading:
+        most[0] = max(most[0], lock.statistics().readers)
+        gevent.sleep(0)
+def other():
+    try:
+        lock.reading.release()
+    except NotHeldError:
+        return True
+gevent.joinall([gevent.spawn(reader) for _ in range(3)], raise_error=True)
+assert most == [3]
+with lock.reading:
+    assert gevent.spawn(other).get()
+assert lock.statistics() == (0, False, False, 0)
+""")
+
+
+def test_rlock_that_the_hub_would_wait_for_is_reported() -> None:
+    run("""
+lock, seen = RLock(), []
+def in_the_hub():
+    try:
+        lock.acquire()
+    except DeadlockError as error:
+        seen.append(error)
+def body():
+    with lock:
+        gevent.get_hub().loop.run_callback(in_the_hub)
+        until(lambda: seen)
+gevent.spawn(body).get(timeout=40)
+assert not lock.locked()
 """)

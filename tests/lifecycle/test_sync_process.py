@@ -2,92 +2,117 @@
 
 from __future__ import annotations
 
+import pytest
 from syncprograms import run
-
-QUEUES = "from fairlead.sync import LifoQueue, PriorityQueue, Queue\n"
 
 
 def test_daemon_threads_that_wait_do_not_hinder_the_exit() -> None:
     out = run("""
-lock, event, queue, semaphore = Lock(), Event(), SimpleQueue(), Semaphore(0)
-lock.acquire()
+from blockingcalls import CALLS
+from waiting import Thread
 
-class Last:
-    def __del__(self, lock=lock, event=event, semaphore=semaphore, queue=queue, write=os.write):
-        # finalization is on its way; whoever waits may be woken and will not come back
-        lock.release(); event.set(); semaphore.release(3); queue.put(1)
-        write(1, b"released")
-
-threads = [start(lock.acquire), start(event.wait), start(queue.get), start(semaphore.acquire)]
 def impatient():
     while True:
-        semaphore.acquire(timeout=0.0005)
-        lock.acquire(timeout=0.0005)
-threads.append(start(impatient))
-until(lambda: lock.statistics().waiting and event.statistics().waiting and queue.statistics().waiting)
+        for blocked, late in timed:
+            try:
+                blocked.wait(timeout=0.0001)
+            except late:
+                pass
+
+calls = [call for call in CALLS if not call.by_others]  # an end that joins a thread would wait for ever
+all_blocked = [call.make(1) for call in calls]
+timed = [(call.make(1), call.late or ()) for call in calls if call.late is not None]
+threads = [start(blocked.take) for blocked in all_blocked] + [start(call.make(1).take) for call in CALLS]
+until(lambda: all(blocked.waiting() == 1 for blocked in all_blocked))
+start(impatient)
+
+# a clock is Python, whose modules are empty by then
+ends = [blocked.end for blocked in all_blocked if not isinstance(blocked.primitive, RateLimiter)]
+
+class Last:
+    def __del__(self, ends=ends, write=os.write):
+        # finalization has begun: the waiters are woken, and do not run any more
+        for end in ends:
+            end()
+        write(1, b"ended")
+
 sys.last = Last()
 """)
-    assert out == "released"
+    assert out == "ended"
 
 
-def test_loop_that_ends_with_its_tasks_waiting_does_not_hinder_the_exit() -> None:
+def test_loops_that_end_with_tasks_that_wait_or_were_granted_do_not_hinder_the_exit() -> None:
     run("""
 import asyncio
-lock = Lock()
-lock.acquire()
-
-async def body():
-    async with lock:
-        pass
-
-async def main():
-    kept.append(asyncio.ensure_future(body()))
-    while not lock.statistics().waiting:
-        await asyncio.sleep(0)
+from blockingcalls import CALLS
+from endings import queued
 
 kept = []
-loop = asyncio.new_event_loop()
-loop.run_until_complete(main())
-lock.release()
+for call in CALLS:
+    for ends in False, True:
+        print(call.name, ends, flush=True)
+        blocked, loop = call.make(1), asyncio.new_event_loop()
+        kept.append((blocked, loop, loop.run_until_complete(queued(blocked))))
+        if ends:
+            blocked.end()
 # neither closed nor drained
 """)
 
 
-def test_ctrl_c_ends_a_wait_for_ever() -> None:
+def test_ctrl_c_ends_every_wait_and_takes_nothing() -> None:
     run("""
-lock = Lock()
-lock.acquire()
+from blockingcalls import CALLS
+from waiting import main_thread_sleeps
 
 def press():
-    until(lambda: lock.statistics().waiting == 1)
+    until(lambda: blocked.waiting() == 1 and main_thread_sleeps())
     os.kill(os.getpid(), signal.SIGINT)
 
-start(press)
-try:
-    lock.acquire()
-except KeyboardInterrupt:
-    assert lock.statistics() == (True, 0, False)
-else:
-    raise AssertionError("not interrupted")
+for call in CALLS:
+    print(call.name, flush=True)
+    blocked = call.make(1)
+    before = blocked.left()
+    thread = start(press)
+    try:
+        blocked.wait()
+    except KeyboardInterrupt:
+        thread.join()
+    else:
+        raise AssertionError("not interrupted")
+    assert blocked.left() == before and blocked.waiting() == 0
+    blocked.end() if call.stays else None
 """)
 
 
-def test_signal_handler_puts_while_the_main_thread_gets_or_compares() -> None:
+@pytest.mark.parametrize("others", ["", "import trio"])
+def test_release_in_a_signal_handler_wakes_a_task_while_its_loop_sleeps(others: str) -> None:
+    """The handler runs inside the loop's wait for events, which nothing but the port's descriptor ends.
+
+    Where the program has no trio, native code asks asyncio itself which loop runs.
+    """
     run(
-        QUEUES
+        f"import asyncio\n{others}"
         + """
-line, ranked = Queue(), PriorityQueue()
-signal.signal(signal.SIGUSR1, lambda *_: line.put_nowait("from a handler"))
+from waiting import main_thread_sleeps
+semaphore = Semaphore(0)
 
 def press():
-    until(lambda: line.statistics().getting == 1)
+    until(lambda: semaphore.statistics().waiting == 1 and main_thread_sleeps())
     os.kill(os.getpid(), signal.SIGUSR1)
 
-for _ in range(20):
-    thread = start(press)
-    assert line.get() == "from a handler"
-    thread.join()
+async def main():
+    await semaphore.acquire_async()
 
+signal.alarm(30)  # without a timer, which would wake the loop, too
+signal.signal(signal.SIGUSR1, lambda *_: semaphore.release())
+start(press)
+asyncio.run(main())
+"""
+    )
+
+
+def test_signal_handler_puts_and_gets_while_the_main_thread_compares() -> None:
+    run("""
 class Ranked:
     def __init__(self, rank):
         self.rank = rank
@@ -98,69 +123,14 @@ class Ranked:
             signal.raise_signal(signal.SIGUSR2)
         return self.rank < other.rank
 
-pressed = False
+ranked, pressed = PriorityQueue(), False
 signal.signal(signal.SIGUSR2, lambda *_: (ranked.put_nowait(Ranked(-1)), ranked.get_nowait().rank))
 for rank in (3, 2, 1):
     pressed = False
     ranked.put(Ranked(rank))
 pressed = False
 assert [ranked.get().rank for _ in range(ranked.qsize())] == sorted(range(1, 4))
-"""
-    )
-
-
-def test_ctrl_c_ends_a_put_a_get_and_a_join_and_takes_nothing() -> None:
-    run(
-        QUEUES
-        + """
-full, empty = Queue(1), Queue()
-full.put(1)
-for call, line, place in ((lambda: full.put(2), full, 3), (empty.get, empty, 2), (full.join, full, 4)):
-    def press():
-        until(lambda: line.statistics()[place] == 1)
-        os.kill(os.getpid(), signal.SIGINT)
-    thread = start(press)
-    try:
-        call()
-    except KeyboardInterrupt:
-        thread.join()
-    else:
-        raise AssertionError("not interrupted")
-    assert line.statistics()[2:5] == (0, 0, 0)
-assert full.get_nowait() == 1 and full.empty() and empty.empty()
-"""
-    )
-
-
-def test_daemon_threads_in_queues_do_not_hinder_the_exit() -> None:
-    out = run(
-        QUEUES
-        + """
-from fairlead.errors import QueueEmpty
-
-empty, full = Queue(), PriorityQueue(1)
-full.put(1)
-
-class Last:
-    def __del__(self, empty=empty, full=full, write=os.write):
-        # finalization has begun: the waiters are woken, and do not run any more
-        empty.put_nowait(1); full.shutdown(immediate=True); empty.shutdown()
-        write(1, b"shut down")
-
-def impatient():
-    while True:
-        try:
-            empty.get(timeout=0.0005)
-        except QueueEmpty:
-            continue
-        os.write(1, b"got an object of no one")
-
-threads = [start(empty.get), start(full.put, 2), start(full.join), start(impatient)]
-until(lambda: empty.statistics().getting and full.statistics().putting and full.statistics().joining)
-sys.last = Last()
-"""
-    )
-    assert out == "shut down"
+""")
 
 
 def test_errors_of_queues_are_those_of_asyncio_once_it_has_been_imported() -> None:
@@ -209,36 +179,6 @@ def child():
     assert handle(pickle.loads(pickle.dumps(lock))) == handle(lock)
 
 in_child(child)
-""")
-
-
-def test_signal_that_another_thread_receives_is_handled_by_the_main_thread_that_waits() -> None:
-    """As one that comes in the instant before the main thread sleeps, it interrupts no sleep."""
-    run("""
-lock, event, turn = Lock(), Event(), Event()
-lock.acquire()
-handled = []
-
-def handle(*_):
-    handled.append(threading.get_ident())
-    lock.release()
-    event.set()
-
-signal.signal(signal.SIGUSR1, handle)
-
-def receive():
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])
-    until(lambda: lock.statistics().waiting == 1 and open("/proc/self/stat").read().split()[2] == "S")
-    signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
-    turn.wait()
-
-signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
-thread = start(receive)
-assert lock.acquire()
-assert event.wait()
-turn.set()
-thread.join()
-assert handled == [threading.get_ident()]
 """)
 
 

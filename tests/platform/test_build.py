@@ -15,6 +15,7 @@ import pytest
 
 import fairlead
 from fairlead import _native
+from fairlead.cli.root import COMMANDS
 
 CLONE = Path(__file__).parents[2]
 
@@ -58,6 +59,11 @@ def test_wheel_has_the_extension_and_nothing_that_is_only_for_the_clone(wheel: s
     assert f"fairlead/{Path(_native.__file__).name}" in package
     assert {Path(name).suffix for name in package} & {".c", ".h", ".build", ".a", ".o", ".pyc"} == set()
     assert {name for name in wheel if name.startswith(("tests", "native"))} == set()
+
+
+def test_wheel_has_a_man_page_of_every_command(wheel: set[str]) -> None:
+    pages = {Path(name).stem for name in wheel if "/data/share/man/man1/" in name}
+    assert {"fairlead", *(f"fairlead-{command}" for command in COMMANDS)} <= pages
 
 
 @needs_build_tools

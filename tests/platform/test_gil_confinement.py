@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes.util
 import shutil
+import subprocess
 import sys
+from typing import Any
 
 import confined
 import pytest
 from builds import SCHEDULED, answer, ran
-from scheduled import HEAD
+from scheduled import ECHO, HEAD, INTERPRETERS
 
 from fairlead.gil.observe.access import why_not
 
@@ -42,44 +44,35 @@ def refuse(answers):
         raise SystemExit
 """
 
-OWN_GIL = (
-    HEAD
-    + """
-try:
-    import _interpreters as interpreters
-except ImportError:
-    import _xxsubinterpreters as interpreters
-made = interpreters.create("isolated") if sys.version_info >= (3, 13) else interpreters.create()
-ends = os.pipe()
+OWN_GIL = f"""
+{HEAD}{INTERPRETERS}
+made = create("isolated")
 gil.schedule()
 with gil.observe() as watch:
-    failure = interpreters.run_string(made, f'''
-import os, threading, time
-stop = threading.Event()
-def spin():
-    while not stop.is_set():
-        sum(range(100))
-threads = [threading.Thread(target=spin) for _ in range(2)]
-for thread in threads:
-    thread.start()
-ends = os.pipe()
-for _ in range(20):
-    os.write(ends[1], b"x")
-    os.read(ends[0], 1)
-stop.set()
-for thread in threads:
-    thread.join()
-''')
-    assert failure is None, failure
-    print(json.dumps(len({thread.gil for thread in watch.threads})))
+    run_in(made, {ECHO!r})
+    print(json.dumps(len({{thread.gil for thread in watch.threads}})))
 """
-)
 """Prints how many GILs were seen."""
 
 
-def test_without_proc_it_is_refused_and_said_why() -> None:
+def ran_confined(steps: str, program: str) -> subprocess.CompletedProcess[str]:
+    """After these steps of a shell, in a mount namespace of its own."""
     if shutil.which("unshare") is None or ran(["unshare", "--mount", "true"]).returncode != 0:
         pytest.skip("this user may not make a mount namespace")
+    return ran(
+        ["unshare", "--mount", "sh", "-c", f'{steps} && exec "$@"', "-", sys.executable, "-c", program]
+    )
+
+
+def filtered(program: str) -> Any:
+    """The answer of one that gives itself a filter."""
+    told = answer(ran([sys.executable, "-c", program]))
+    if told == "refused":
+        pytest.skip("this system does not let one filter system calls")
+    return told
+
+
+def test_without_proc_it_is_refused_and_said_why() -> None:
     program = """
 import fairlead.gil as gil
 try:
@@ -87,8 +80,7 @@ try:
 except Exception as error:
     print(type(error).__name__, error)
 """
-    hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "-"]
-    done = ran([*hidden, sys.executable, "-c", program])
+    done = ran_confined("mount -t tmpfs none /proc", program)
     assert done.returncode == 0, done.stderr
     assert "UnsupportedInterpreterError" in done.stdout
     assert "mount /proc" in done.stdout
@@ -96,42 +88,28 @@ except Exception as error:
 
 @pytest.mark.parametrize("options", ["size=4k", "size=4k,ro"])
 def test_without_room_for_the_page_of_orders_the_program_is_scheduled(options: str) -> None:
-    if shutil.which("unshare") is None or ran(["unshare", "--mount", "true"]).returncode != 0:
-        pytest.skip("this user may not make a mount namespace")
     fill = "mount -t tmpfs -o size=4k none /dev/shm && head -c 4096 /dev/zero >/dev/shm/full"
-    shell = f'{fill} && mount -o remount,{options} /dev/shm && exec "$@"'
-    done = ran(["unshare", "--mount", "sh", "-c", shell, "-", sys.executable, "-c", SCHEDULED])
-    assert answer(done) == "interactive"
+    assert answer(ran_confined(f"{fill} && mount -o remount,{options} /dev/shm", SCHEDULED)) == "interactive"
 
 
 @only_own
 @pytest.mark.parametrize("answer_to_it", ["EACCES", "EPERM", "ENOSYS", "KILL"])
 def test_own_gils_are_seen_where_a_filter_refuses_to_read_memory(answer_to_it: str) -> None:
-    program = f"{FILTER}\nrefuse({{'process_vm_readv': {answer_to_it}}})\n{OWN_GIL}"
-    seen = answer(ran([sys.executable, "-c", program]))
-    if seen == "refused":
-        pytest.skip("this system does not let one filter system calls")
-    assert seen == 2
+    assert filtered(f"{FILTER}\nrefuse({{'process_vm_readv': {answer_to_it}}})\n{OWN_GIL}") == 2
 
 
 @only_own
 def test_an_interpreter_whose_gil_was_not_found_is_observed_when_it_asks_for_that() -> None:
     """Nothing tells of its GIL where memory that may not be there cannot be read in any way."""
     program = f"""
-{HEAD}{FILTER}
-try:
-    import _interpreters as interpreters
-except ImportError:
-    import _xxsubinterpreters as interpreters
-made = interpreters.create("isolated") if sys.version_info >= (3, 13) else interpreters.create()
-imports = "import fairlead._probe, fairlead.gil.observe.observation, fairlead.gil"
-failure = interpreters.run_string(made, imports)
-assert failure is None, failure
+{HEAD}{INTERPRETERS}{FILTER}
+made = create("isolated")
+run_in(made, "import fairlead._probe, fairlead.gil.observe.observation, fairlead.gil")
 with gil.observe():
     pass
 refuse({{"process_vm_readv": EACCES, "pipe2": EPERM}})
 gil.schedule()
-failure = interpreters.run_string(made, '''
+run_in(made, '''
 import time
 import fairlead.gil as gil
 with gil.observe() as watch:
@@ -139,18 +117,21 @@ with gil.observe() as watch:
         time.sleep(0)
     assert any(thread.acquisitions >= 10 for thread in watch.threads), watch.threads
 ''')
-assert failure is None, failure
 print(json.dumps("seen"))
 """
-    seen = answer(ran([sys.executable, "-c", program]))
-    if seen == "refused":
-        pytest.skip("this system does not let one filter system calls")
-    assert seen == "seen"
+    assert filtered(program) == "seen"
 
 
-def test_with_sixteen_descriptors() -> None:
-    program = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))\n" + SCHEDULED
-    assert answer(ran([sys.executable, "-c", program])) == "interactive"
+@pytest.mark.parametrize(
+    "first",
+    [
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))",
+        "import os; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])",
+    ],
+    ids=["sixteen descriptors", "one core"],
+)
+def test_with_sixteen_descriptors_or_on_one_core(first: str) -> None:
+    assert answer(ran([sys.executable, "-c", f"{first}\n{SCHEDULED}"])) == "interactive"
 
 
 RUN = ["-m", "fairlead", "run", "--", sys.executable, "-c"]
@@ -189,7 +170,12 @@ print(json.dumps(gil.scheduler().watchdog_tripped))
         assert answer(ran([*within, sys.executable, *RUN, ticks + program])) is False
 
 
-ECHO = """
+SPINS_UNTIL_CALM = """
+import json, os, threading, time
+import fairlead.gil as gil
+def spin():
+    while True:
+        sum(range(100))
 from fairlead.gil.schedule import control
 control.may_spin = lambda cores: True  # as under a quota that is large, and used up by other threads
 there, back = os.pipe(), os.pipe()
@@ -221,10 +207,8 @@ print(json.dumps("calm"))
 
 @pytest.mark.long
 def test_no_thread_spins_for_a_while_after_a_quota_was_used_up() -> None:
-    head = "import json, os, threading, time\nimport fairlead.gil as gil\n"
-    spins = "def spin():\n    while True:\n        sum(range(100))\n"
     with confined.quota(0.7) as within:
-        assert answer(ran([*within, sys.executable, "-c", head + spins + ECHO])) == "calm"
+        assert answer(ran([*within, sys.executable, "-c", SPINS_UNTIL_CALM])) == "calm"
 
 
 @pytest.mark.parametrize("profile", ["docker", "systemd"])
@@ -238,12 +222,3 @@ def test_under_a_filter_of_system_calls(profile: str) -> None:
     if done.returncode == 77:
         pytest.skip("this system does not let one filter system calls")
     assert answer(done) == "interactive"
-
-
-def test_on_one_core() -> None:
-    program = "import os; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])\n" + SCHEDULED
-    assert answer(ran([sys.executable, "-c", program])) == "interactive"
-
-
-def test_with_all_symbols_bound_at_the_start() -> None:
-    assert answer(ran([sys.executable, "-c", SCHEDULED], {"LD_BIND_NOW": "1"})) == "interactive"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -50,12 +51,7 @@ cells = st.builds(
 
 
 @settings(max_examples=150, deadline=None)
-@given(
-    st.lists(threads, max_size=12),
-    seconds,
-    seconds | st.just(0.005),
-    st.lists(cells, max_size=8),
-)
+@given(st.lists(threads, max_size=12), seconds, seconds | st.just(0.005), st.lists(cells, max_size=8))
 def test_find_any_counters_never_raises(
     threads: list[GilThread], wall: float, interval: float, blame: list[Blame]
 ) -> None:
@@ -96,15 +92,11 @@ def test_find_from_counters_alone_says_the_same(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["convoy", "saturation", "lock-square", "switch-storm", "not-the-gil"])
 def test_find_same_behaviour_for_longer_gives_the_same_kinds(kind: str, factor: int) -> None:
     summary = observed(kind, 1)
+    sums = ("acquisitions", "contended", "held_seconds", "waited_seconds", "forced_drops", "voluntary_drops")
     longer = [
         dataclasses.replace(
             thread,
-            acquisitions=thread.acquisitions * factor,
-            contended=thread.contended * factor,
-            held_seconds=thread.held_seconds * factor,
-            waited_seconds=thread.waited_seconds * factor,
-            forced_drops=thread.forced_drops * factor,
-            voluntary_drops=thread.voluntary_drops * factor,
+            **{name: getattr(thread, name) * factor for name in sums},
             wait_histogram=tuple(count * factor for count in thread.wait_histogram),
         )
         for thread in summary.threads
@@ -141,22 +133,44 @@ def test_find_long_hold_names_function_and_line() -> None:
     assert "work (c-code.py:10)" in finding.summary
 
 
-def test_find_long_hold_that_the_kernel_caused_is_not_said() -> None:
-    thread = GilThread(
-        serial=1, name="a", native_id=1, acquisitions=5, held_seconds=0.9, max_held_seconds=0.2,
-        overrun_seconds=0.15, max_overrun_seconds=0.15, held_off_cpu_seconds=0.14,
-    )  # fmt: skip
-    assert [f.kind for f in find([thread], wall_seconds=1, switch_interval=0.005)] == ["not-the-gil"]
+def thread(serial: int, name: str, held: float = 0.0, **figures: float) -> GilThread:
+    return GilThread(serial=serial, name=name, native_id=serial, held_seconds=held, **figures)  # type: ignore[arg-type]
 
 
-def test_find_long_hold_is_said_where_other_holds_lost_their_core() -> None:
-    """What a call that nobody asked to end was off the CPU says nothing of one that was asked."""
-    thread = GilThread(
-        serial=1, name="a", native_id=1, acquisitions=5, held_seconds=0.9, max_held_seconds=0.2,
-        overrun_seconds=0.15, overrun_off_cpu_seconds=0.05, max_overrun_seconds=0.15,
-        held_off_cpu_seconds=0.4,
-    )  # fmt: skip
-    assert [f.kind for f in find([thread], wall_seconds=1, switch_interval=0.005)] == ["long-hold"]
+def blamed(*cells: tuple[int, int, float]) -> list[Blame]:
+    return [Blame(gil=0, waiter=waiter, holder=holder, seconds=s) for waiter, holder, s in cells]
+
+
+def finds(*threads: GilThread, wall: float = 1, blame: Sequence[Blame] = ()) -> tuple[Finding, ...]:
+    return find(threads, wall_seconds=wall, switch_interval=0.005, blame=blame)
+
+
+ASKED = {"acquisitions": 5, "max_held_seconds": 0.2, "overrun_seconds": 0.15, "max_overrun_seconds": 0.15}
+"""A thread that went on for so long after it was asked to let go."""
+
+
+@pytest.mark.parametrize(
+    ("figures", "kind"),
+    [
+        ({"held_off_cpu_seconds": 0.14}, "not-the-gil"),  # the kernel caused it
+        # what a call that nobody asked to end was off the CPU says nothing of one that was asked
+        ({"held_off_cpu_seconds": 0.4, "overrun_off_cpu_seconds": 0.05}, "long-hold"),
+        ({"held_off_cpu_seconds": 0.14, "held_asleep_seconds": 0.12}, "long-hold"),
+    ],
+)
+def test_find_long_hold_is_said_of_what_c_code_did(figures: dict[str, float], kind: str) -> None:
+    (finding,) = finds(thread(1, "a", 0.9, **ASKED, **figures))
+    assert finding.kind == kind
+    if asleep := figures.get("held_asleep_seconds"):
+        assert finding.evidence["asleep_in_holds_seconds"] == asleep
+        assert "sleeps" in finding.summary
+
+
+def test_find_long_hold_is_said_while_it_lasts() -> None:
+    # half a second out of the middle of a C call of two seconds: nobody took the GIL, or let it go
+    holder = thread(1, "parser", 0.5, held_off_cpu_seconds=0.1, overrun_seconds=0.5, max_overrun_seconds=2.0)
+    (finding,) = finds(holder, thread(2, "io", waited_seconds=0.5, max_wait_seconds=2.0), wall=0.5)
+    assert (finding.kind, finding.title) == ("long-hold", "parser keeps the GIL for 2 s")
 
 
 @pytest.mark.parametrize(
@@ -165,94 +179,62 @@ def test_find_long_hold_is_said_where_other_holds_lost_their_core() -> None:
 def test_find_convoy_is_behind_holders_that_drop_when_asked(overrun_off_cpu: float, kinds: list[str]) -> None:
     """Half of the holds are not asked to end, so that more was held before requests than after them. That
     holders had no core is said, too."""
-    holder = GilThread(
-        serial=1, name="a", native_id=1, acquisitions=49, held_seconds=2.72, max_held_seconds=0.13,
-        overrun_seconds=1.0, overrun_off_cpu_seconds=overrun_off_cpu, max_overrun_seconds=0.12,
-        held_off_cpu_seconds=1.52, forced_drops=20,
+    holder = thread(
+        *(1, "a", 2.72), acquisitions=49, max_held_seconds=0.13, overrun_seconds=1.0,
+        overrun_off_cpu_seconds=overrun_off_cpu, max_overrun_seconds=0.12, held_off_cpu_seconds=1.52,
+        forced_drops=20,
     )  # fmt: skip
-    brief = GilThread(
-        serial=2, name="b", native_id=2, acquisitions=900, contended=33, held_seconds=0.2,
-        waited_seconds=1.24, max_wait_seconds=0.16, max_held_seconds=0.001, overrun_seconds=0.0,
+    brief = thread(
+        *(2, "b", 0.2), acquisitions=900, contended=33, waited_seconds=1.24, max_wait_seconds=0.16,
+        max_held_seconds=0.001, overrun_seconds=0.0,
     )  # fmt: skip
-    found = find([holder, brief], wall_seconds=5, switch_interval=0.005)
-    assert sorted(finding.kind for finding in found) == [*kinds, "no-core"]
-
-
-def test_find_long_hold_that_sleeps_is_said() -> None:
-    thread = GilThread(
-        serial=1, name="a", native_id=1, acquisitions=5, held_seconds=0.9, max_held_seconds=0.2,
-        overrun_seconds=0.15, max_overrun_seconds=0.15, held_off_cpu_seconds=0.14, held_asleep_seconds=0.12,
-    )  # fmt: skip
-    (finding,) = find([thread], wall_seconds=1, switch_interval=0.005)
-    assert finding.kind == "long-hold"
-    assert finding.evidence["asleep_in_holds_seconds"] == 0.12
-    assert "sleeps" in finding.summary
-
-
-def test_find_long_hold_is_said_while_it_lasts() -> None:
-    # half a second out of the middle of a C call of two seconds: nobody took the GIL, or let it go
-    holder = GilThread(
-        serial=1, name="parser", native_id=1, held_seconds=0.5, held_off_cpu_seconds=0.1,
-        overrun_seconds=0.5, max_overrun_seconds=2.0,
-    )  # fmt: skip
-    waiter = GilThread(serial=2, name="io", native_id=2, waited_seconds=0.5, max_wait_seconds=2.0)
-    (finding,) = find([holder, waiter], wall_seconds=0.5, switch_interval=0.005)
-    assert finding.kind == "long-hold"
-    assert finding.title == "parser keeps the GIL for 2 s"
+    assert sorted(finding.kind for finding in finds(holder, brief, wall=5)) == [*kinds, "no-core"]
 
 
 def test_find_thread_that_sleeps_with_the_gil_is_neither_computing_nor_a_convoy() -> None:
-    asleep = GilThread(
-        serial=1, name="nap", native_id=1, acquisitions=10, held_seconds=0.6, max_held_seconds=0.06,
-        overrun_seconds=0.5, max_overrun_seconds=0.05, held_off_cpu_seconds=0.6, held_asleep_seconds=0.59,
+    asleep = thread(
+        *(1, "nap", 0.6), acquisitions=10, max_held_seconds=0.06, overrun_seconds=0.5,
+        max_overrun_seconds=0.05, held_off_cpu_seconds=0.6, held_asleep_seconds=0.59,
     )  # fmt: skip
-    busy = GilThread(
-        serial=2, name="busy", native_id=2, acquisitions=20, contended=20, held_seconds=0.38,
-        waited_seconds=0.6, max_wait_seconds=0.06, max_held_seconds=0.02, overrun_seconds=0.0,
+    busy = thread(
+        *(2, "busy", 0.38), acquisitions=20, contended=20, waited_seconds=0.6, max_wait_seconds=0.06,
+        max_held_seconds=0.02, overrun_seconds=0.0,
     )  # fmt: skip
-    brief = GilThread(
-        serial=3, name="brief", native_id=3, acquisitions=20, contended=3, held_seconds=0.001,
-        waited_seconds=0.16, max_wait_seconds=0.06, max_held_seconds=0.0001, overrun_seconds=0.0,
+    brief = thread(
+        *(3, "brief", 0.001), acquisitions=20, contended=3, waited_seconds=0.16, max_wait_seconds=0.06,
+        max_held_seconds=0.0001, overrun_seconds=0.0,
     )  # fmt: skip
-    blame = [
-        Blame(gil=0, waiter=3, holder=holder, seconds=seconds) for holder, seconds in ((1, 0.15), (2, 0.01))
-    ]
-    found = find([asleep, busy, brief], wall_seconds=1, switch_interval=0.005, blame=blame)
+    found = finds(asleep, busy, brief, blame=blamed((3, 1, 0.15), (3, 2, 0.01)))
     assert [(finding.kind, finding.threads) for finding in found] == [("long-hold", ("nap",))]
-    still = find([asleep, busy, brief], wall_seconds=1, switch_interval=0.005)
-    assert {finding.kind for finding in still} == {"long-hold", "convoy"}
+    assert {finding.kind for finding in finds(asleep, busy, brief)} == {"long-hold", "convoy"}
 
 
 def test_find_one_starved_thread_is_named() -> None:
-    def peer(serial: int, name: str, longest: float) -> GilThread:
-        return GilThread(
-            serial=serial, name=name, native_id=serial, acquisitions=100, contended=100, held_seconds=0.5,
-            waited_seconds=0.5, max_wait_seconds=longest, max_held_seconds=0.006,
-            overrun_seconds=0.0, max_overrun_seconds=0.0,
-        )  # fmt: skip
-
-    found: tuple[Finding, ...] = find(
-        [peer(1, "a", 0.012), peer(2, "b", 0.3), peer(3, "c", 0.011)], wall_seconds=2, switch_interval=0.005
-    )
-    starved = [finding for finding in found if finding.kind == "starvation"]
-    assert [finding.threads[0] for finding in starved] == ["b"]
-    assert starved[0].title == "b once waited 300 ms for its turn"
-    assert starved[0].evidence["longest_wait_ms"] == pytest.approx(300)
+    peers = [
+        thread(
+            *(serial, name, 0.5), acquisitions=100, contended=100, waited_seconds=0.5,
+            max_wait_seconds=longest, max_held_seconds=0.006, overrun_seconds=0.0, max_overrun_seconds=0.0,
+        )
+        for serial, name, longest in ((1, "a", 0.012), (2, "b", 0.3), (3, "c", 0.011))
+    ]  # fmt: skip
+    (starved,) = [finding for finding in finds(*peers, wall=2) if finding.kind == "starvation"]
+    assert (starved.threads[0], starved.title) == ("b", "b once waited 300 ms for its turn")
+    assert starved.evidence["longest_wait_ms"] == pytest.approx(300)
 
 
 @pytest.mark.parametrize(("off_cpu", "asleep"), [(0.2, 0.0), (1.7, 0.0), (1.7, 1.5)])
 def test_holder_without_a_core_is_no_saturation(off_cpu: float, asleep: float) -> None:
     """It was preempted or stopped; a call into C that sleeps is another matter."""
-    holder = GilThread(
-        serial=1, name="holder", native_id=1, acquisitions=20, contended=20, held_seconds=1.9,
-        waited_seconds=0.1, max_wait_seconds=0.006, max_held_seconds=0.3,
+    counts = {"acquisitions": 20, "contended": 20, "max_held_seconds": 0.3}
+    holder = thread(
+        *(1, "holder", 1.9), **counts, waited_seconds=0.1, max_wait_seconds=0.006,
         held_off_cpu_seconds=off_cpu, held_asleep_seconds=asleep,
     )  # fmt: skip
-    other = dataclasses.replace(
-        holder, serial=2, name="other", held_seconds=0.05, waited_seconds=1.8, max_wait_seconds=0.3,
+    other = thread(
+        *(2, "other", 0.05), **counts, waited_seconds=1.8, max_wait_seconds=0.3,
         held_off_cpu_seconds=0.0, held_asleep_seconds=0.0,
     )  # fmt: skip
-    found = find([holder, other], wall_seconds=2, switch_interval=0.005)
+    found = finds(holder, other, wall=2)
     if off_cpu - asleep < 1:
         assert "no-core" not in {finding.kind for finding in found}
     else:
@@ -264,16 +246,10 @@ def test_holder_without_a_core_is_no_saturation(off_cpu: float, asleep: float) -
 @pytest.mark.parametrize("free", [0.0, 0.1, 0.47])
 def test_waiting_for_a_core_is_not_starvation(free: float) -> None:
     """What it waited with the GIL free may all have been in its longest wait."""
-    unlucky = GilThread(
-        serial=1, name="unlucky", native_id=1, acquisitions=100, contended=100, held_seconds=0.1,
-        waited_seconds=0.5, max_wait_seconds=0.4, max_held_seconds=0.006,
-    )  # fmt: skip
-    peer = dataclasses.replace(unlucky, serial=2, name="peer", max_wait_seconds=0.012)
-    blame = [
-        Blame(gil=0, waiter=1, holder=2, seconds=0.5 - free),
-        Blame(gil=0, waiter=1, holder=0, seconds=free),
-    ]
-    found = find([unlucky, peer], wall_seconds=2, switch_interval=0.005, blame=blame)
+    counts = {"acquisitions": 100, "contended": 100, "waited_seconds": 0.5, "max_held_seconds": 0.006}
+    threads = [thread(1, "unlucky", 0.1, **counts, max_wait_seconds=0.4)]
+    threads.append(thread(2, "peer", 0.1, **counts, max_wait_seconds=0.012))
+    found = finds(*threads, wall=2, blame=blamed((1, 2, 0.5 - free), (1, 0, free)))
     kinds = {finding.kind: finding for finding in found}
     if free < 0.4:
         assert kinds["starvation"].evidence["longest_wait_ms"] == pytest.approx(400)
@@ -301,25 +277,20 @@ def test_advice_of_a_scheduled_program_is_not_to_schedule_it(kind: str, policy: 
 
 
 def test_find_nothing_observed_says_nothing() -> None:
-    assert find([], wall_seconds=1, switch_interval=0.005) == ()
+    assert finds() == ()
 
 
 def test_a_convoy_behind_a_pool_names_those_with_short_tasks_too() -> None:
     """One thread computes for long at a time, the other only now and then: both are waited for."""
-
-    def thread(serial: int, name: str, turns: int, held: float, waited: float) -> GilThread:
-        return GilThread(
-            serial=serial, name=name, native_id=serial, acquisitions=turns, contended=turns // 2,
-            held_seconds=held, waited_seconds=waited,
-        )  # fmt: skip
-
     threads = [
-        thread(1, "pool-1", 80, 0.24, 0.4),
-        thread(2, "pool-2", 80, 0.16, 0.4),
-        thread(3, "main", 200, 0.01, 0.6),
+        thread(serial, name, held, acquisitions=turns, contended=turns // 2, waited_seconds=waited)
+        for serial, name, turns, held, waited in (
+            (1, "pool-1", 80, 0.24, 0.4),
+            (2, "pool-2", 80, 0.16, 0.4),
+            (3, "main", 200, 0.01, 0.6),
+        )
     ]
-    blame = [Blame(gil=0, waiter=3, holder=holder, seconds=s) for holder, s in ((1, 0.2), (2, 0.3), (0, 0.1))]
-    found = find(threads, wall_seconds=1.0, switch_interval=0.005, blame=blame)
+    found = finds(*threads, blame=blamed((3, 1, 0.2), (3, 2, 0.3), (3, 0, 0.1)))
     convoy = next(finding for finding in found if finding.kind == "convoy")
     assert convoy.threads == ("pool-2", "pool-1", "main")
     assert convoy.evidence["share_of_it_behind_computing_threads"] == pytest.approx(0.5 / 0.6)
@@ -328,48 +299,31 @@ def test_a_convoy_behind_a_pool_names_those_with_short_tasks_too() -> None:
 @pytest.mark.parametrize("behind_each_other", [0.1, 0.9])
 def test_a_square_is_threads_that_wait_behind_each_other(behind_each_other: float) -> None:
     """A server, whose poller has many turns and its workers few, beside calls into C that keep the GIL."""
-
-    def thread(
-        serial: int, name: str, turns: int, held: float, waited: float, overrun: float = 0.0
-    ) -> GilThread:
-        return GilThread(
-            serial=serial, name=name, native_id=serial, acquisitions=turns, contended=50,
-            held_seconds=held, waited_seconds=waited, max_wait_seconds=0.13, max_held_seconds=overrun / 20,
-            overrun_seconds=overrun, max_overrun_seconds=overrun / 20,
-        )  # fmt: skip
-
-    workers = [thread(serial, f"worker-{serial}", 150, 0.025, 0.35) for serial in range(3, 11)]
-    threads = [thread(1, "snapshots", 56, 2.4, 0.1, 2.2), thread(2, "poller", 5300, 0.34, 1.9), *workers]
-    blame = [
-        cell
-        for waiter in threads[1:]
-        for cell in (
-            Blame(
-                gil=0, waiter=waiter.serial, holder=1, seconds=(1 - behind_each_other) * waiter.waited_seconds
-            ),
-            Blame(gil=0, waiter=waiter.serial, holder=3, seconds=behind_each_other * waiter.waited_seconds),
+    threads = [
+        thread(
+            *(serial, name, held), acquisitions=turns, contended=50, waited_seconds=waited,
+            max_wait_seconds=0.13, max_held_seconds=overrun / 20, overrun_seconds=overrun,
+            max_overrun_seconds=overrun / 20,
         )
+        for serial, name, turns, held, waited, overrun in (
+            (1, "snapshots", 56, 2.4, 0.1, 2.2),
+            (2, "poller", 5300, 0.34, 1.9, 0.0),
+            *((serial, f"worker-{serial}", 150, 0.025, 0.35, 0.0) for serial in range(3, 11)),
+        )
+    ]  # fmt: skip
+    cells = [
+        (waiter.serial, holder, share * waiter.waited_seconds)
+        for waiter in threads[1:]
+        for holder, share in ((1, 1 - behind_each_other), (3, behind_each_other))
     ]
-    found = {f.kind for f in find(threads, wall_seconds=4.2, switch_interval=0.005, blame=blame)}
+    found = {finding.kind for finding in finds(*threads, wall=4.2, blame=blamed(*cells))}
     assert "long-hold" in found
     assert ("lock-square" in found) == (behind_each_other > 0.5)
 
 
 def test_a_gil_that_one_thread_keeps_busy_is_described_by_that_thread() -> None:
-    compute = GilThread(
-        serial=1, name="compute", native_id=1, gil=0, acquisitions=20, forced_drops=20, held_seconds=0.96
-    )
-    main = GilThread(
-        serial=2,
-        name="main",
-        native_id=2,
-        gil=0,
-        acquisitions=5,
-        contended=5,
-        held_seconds=0.001,
-        waited_seconds=0.15,
-    )
-    (found,) = find([compute, main], wall_seconds=1.0, switch_interval=0.005)
+    compute = thread(1, "compute", 0.96, acquisitions=20, forced_drops=20)
+    (found,) = finds(compute, thread(2, "main", 0.001, acquisitions=5, contended=5, waited_seconds=0.15))
     assert (found.kind, found.threads) == ("saturation", ("compute",))
     assert (
         found.title == "the GIL is held 96 % of the time, and threads waited 150 ms for it: compute computes"

@@ -1,4 +1,4 @@
-"""Threads, tasks of several loops, time-outs, cancellations at random: permits and objects are conserved."""
+"""Threads, tasks of several loops, time-outs, cancellations at random: permits are conserved."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import random
 import pytest
 from waiting import Thread
 
-from fairlead.errors import QueueEmpty
-from fairlead.sync import Semaphore, SimpleQueue
+from fairlead.sync import Semaphore
 
 
 def new_seed() -> int:
@@ -60,46 +59,3 @@ def test_permits_are_conserved(_again: int, fair: bool) -> None:
     for one in threads:
         one.result()
     assert semaphore.statistics() == (total, 0, fair)
-
-
-@pytest.mark.parametrize("_again", range(2))
-def test_objects_are_conserved(_again: int) -> None:
-    line, got, seed = SimpleQueue(), [], new_seed()
-    many = 1000
-
-    def consumer(name: str) -> None:
-        dice = random.Random(f"{seed} {name}")
-        while True:
-            try:
-                one = line.get(timeout=dice.choice([None, 0, 1e-5]))
-            except QueueEmpty:
-                continue
-            if one is None:
-                return
-            got.append(one)
-
-    async def task(name: str) -> None:
-        dice = random.Random(f"{seed} {name}")
-        while True:
-            try:
-                async with asyncio.timeout(dice.choice([None, 0, 1e-4])):
-                    one = await line.get_async()
-            except TimeoutError:
-                continue
-            if one is None:
-                return
-            got.append(one)
-
-    async def loop(name: str) -> None:
-        await asyncio.gather(*(task(f"{name}.{me}") for me in range(3)))
-
-    ends = [Thread(consumer, f"thread {me}") for me in range(2)]
-    ends += [Thread(lambda me=me: asyncio.run(loop(f"loop {me}"))) for me in range(2)]
-    for number in range(many):
-        line.put(number)
-    for _ in range(8):
-        line.put(None)
-    for one in ends:
-        one.result()
-    assert sorted(got) == list(range(many))
-    assert line.statistics() == (0, 0)

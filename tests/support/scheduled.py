@@ -23,12 +23,79 @@ def spinners(n, daemon=False):
         thread.start()
     return threads
 
+def start_and_join(threads):
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+def end(threads):
+    stop.set()
+    for thread in threads:
+        thread.join()
+
 """
+
+INTERPRETERS = """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+
+def create(kind):
+    '''"legacy" has the main interpreter's GIL, "isolated" one of its own, from 3.12 on.'''
+    if sys.version_info >= (3, 13):
+        return interpreters.create(kind)
+    return interpreters.create(isolated=kind == "isolated")
+
+def run_in(made, program):
+    failure = interpreters.run_string(made, program)
+    assert failure is None, failure
+
+"""
+"""For programs with several interpreters."""
+
+ECHO = """
+import os, sys, threading
+stop = threading.Event()
+def spin():
+    while not stop.is_set():
+        sum(range(100))
+threads = [threading.Thread(target=spin) for _ in range(2)]
+for thread in threads:
+    thread.start()
+ends = os.pipe()
+sys.setswitchinterval(1000)
+for _ in range(50):
+    os.write(ends[1], b"x")
+    os.read(ends[0], 1)
+sys.setswitchinterval(0.005)
+stop.set()
+for thread in threads:
+    thread.join()
+"""
+"""Each round trip through a pipe costs two takes of the GIL. Stock makes both of them wait for a switch
+interval, while another thread computes: it would not come to its end."""
 
 HELD = """
 import ctypes, signal, subprocess
 
 sleepers = []
+
+def handlers():
+    '''SIGUSR1 keeps the thread that gets it in its handler, until SIGUSR2 comes.'''
+    libc = ctypes.CDLL(None)
+    libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+    libc.signal(signal.SIGUSR1, ctypes.cast(libc.pause, ctypes.c_void_p))
+    libc.signal(signal.SIGUSR2, ctypes.cast(libc.getpid, ctypes.c_void_p))
+
+def let_them_end(process):
+    libc = ctypes.CDLL(None)
+    for thread in sleepers:
+        libc.pthread_kill(ctypes.c_ulong(thread.ident), signal.SIGUSR2)
+    for thread in sleepers:
+        thread.join()
+    process.wait()
 
 def hold_up(tool):
     '''Brings threads to wait for the GIL, and a process outside to do a thing to them; what it said.'''
@@ -62,6 +129,14 @@ def call(thread):
         return file.read().split()
 def waits(thread):
     return call(thread)[0] == futex
+def tgkill(thread, signum):
+    libc.syscall(ctypes.c_long({"x86_64": 234, "aarch64": 131}[os.uname().machine]), pid, thread, int(signum))
+def stop(thread):
+    for request in 0x4206, 0x4207:  # PTRACE_SEIZE, PTRACE_INTERRUPT
+        if libc.ptrace(ctypes.c_long(request), ctypes.c_long(thread), None, None) < 0:
+            print("refused:", os.strerror(ctypes.get_errno()), flush=True)
+            sys.exit()
+    os.waitpid(thread, 0x40000000)  # __WALL
 def all_wait():
     while True:  # until our answer is read, of 99 bytes at most: from then on the GIL is kept
         now = call(pid)
@@ -72,6 +147,8 @@ def all_wait():
     calm = 0
     while calm < 50:
         calm = calm + 1 if all(map(waits, threads)) else 0
+print("ready", flush=True)
+all_wait()
 '''
 """
 """For threads that something is done to while they wait for the GIL."""

@@ -17,7 +17,7 @@ SERVE = """
 import ctypes, json, os, sys, threading, time
 import fairlead.gil as gil
 
-server = gil.serve("127.0.0.1:0", stalled_after=0.3)
+server = gil.serve("127.0.0.1:0", **json.loads(sys.argv[1]))
 print(server.port, flush=True)
 
 def keep():
@@ -104,9 +104,17 @@ def metrics(port: int) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
 
 
 @contextmanager
-def program(text: str, *options: str, head: str = SERVE, ends: int | None = 0) -> Iterator[Program]:
+def program(
+    text: str,
+    *options: str,
+    head: str = SERVE,
+    ends: int | None = 0,
+    stalled_after: float = 0.3,
+    busy_after: float | None = None,
+) -> Iterator[Program]:
     """Runs it, and sees that it ends as it should; None: it is killed, as it would not end."""
-    command = [sys.executable, *options, "-c", head + text]
+    limits = json.dumps({"stalled_after": stalled_after, "busy_after": busy_after})
+    command = [sys.executable, *options, "-c", head + text, limits]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("FAIRLEAD")}
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as process:
         try:

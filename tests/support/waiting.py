@@ -1,4 +1,5 @@
-"""Waiting for a state, in a thread and in a task, and threads that hand over what went wrong in them."""
+"""Waiting for a state, in a thread and in a task, threads that hand over what went wrong in them, and threads
+that stay inside of something until they are told."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -48,16 +50,16 @@ def main_thread_sleeps(pid: int | None = None) -> bool:
 class Thread(threading.Thread):
     """Starts at once; result() is what the function returned, or raises what it raised."""
 
-    def __init__(self, function: Callable[..., Any], *args: Any) -> None:
+    def __init__(self, function: Callable[..., Any], *args: Any, **how: Any) -> None:
         super().__init__(daemon=True)
-        self._call = (function, args)
+        self._call = (function, args, how)
         self._outcome: tuple[Any, BaseException | None] = (None, None)
         self.start()
 
     def run(self) -> None:
-        function, args = self._call
+        function, args, how = self._call
         try:
-            self._outcome = (function(*args), None)
+            self._outcome = (function(*args, **how), None)
         except BaseException as error:  # noqa: BLE001 - handed to the test's own thread
             self._outcome = (None, error)
 
@@ -68,3 +70,29 @@ class Thread(threading.Thread):
         if error is not None:
             raise error
         return value
+
+
+class Inside:
+    """A thread that is inside of a block until it is told to go; it notes its name when it comes in."""
+
+    def __init__(
+        self, block: AbstractContextManager[Any], log: list[str] | None = None, name: str = ""
+    ) -> None:
+        self.entered, self._go = threading.Event(), threading.Event()
+
+        def body() -> None:
+            with block:
+                if log is not None:
+                    log.append(name)
+                self.entered.set()
+                assert self._go.wait(PATIENCE_S)
+
+        self.thread = Thread(body)
+
+    def wait(self) -> Inside:
+        assert self.entered.wait(PATIENCE_S)
+        return self
+
+    def go(self) -> None:
+        self._go.set()
+        self.thread.result()

@@ -35,16 +35,8 @@ def test_that_fails():
 
 def run(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
     (directory / "test_it.py").write_text(TESTS)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "fairlead.pytest_plugin",
-        "-p",
-        "no:cacheprovider",
-        *options,
-    ]
+    words = ["-m", "pytest", "-p", "fairlead.pytest_plugin", "-p", "no:cacheprovider"]
+    command = [sys.executable, *words, *options]
     return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=100, check=False)
 
 

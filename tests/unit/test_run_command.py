@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from commands import here
 
-from fairlead.cli import main
+from fairlead.cli.record import default_name
 from fairlead.errors import UsageError
 from fairlead.gil.observe.programs import starting
 
@@ -23,7 +25,8 @@ def _stays_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def execve(*_: object) -> NoReturn:
         raise AssertionError("the program was started")
 
-    monkeypatch.setattr(os, "execve", execve)
+    for start in ("execve", "posix_spawn"):
+        monkeypatch.setattr(os, start, execve)
     monkeypatch.chdir(tmp_path)
     for variable in ("FAIRLEAD_GIL", "FAIRLEAD_GIL_CPU_SHARE"):
         monkeypatch.delenv(variable, raising=False)
@@ -31,6 +34,8 @@ def _stays_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "app.sh").write_text("")
     (tmp_path / "shell.sh").write_text("#!/usr/bin/env sh\n")
     (tmp_path / "shell.sh").chmod(0o755)
+    (tmp_path / "notes").write_text("no recording")
+    os.mkfifo(tmp_path / "pipe")
 
 
 @pytest.mark.parametrize(
@@ -59,11 +64,7 @@ def _stays_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("run -- env X=1 {python} -I app.py", "-I ignores PYTHONPATH", 1),
         ("record -- true", "put fairlead record right before the python, or say --children to record", 1),
         ("run -- ./shell.sh", "shell.sh (run by sh) is no Python, nor a script of one: put fairlead run", 1),
-        (
-            "top -- true",
-            "true is no Python, nor a script of one: put fairlead top right before the python\n",
-            1,
-        ),
+        ("top -- true", "nor a script of one: put fairlead top right before the python\n", 1),
         ("record -- env X=1 true", "true is no Python, nor a script of one", 1),
         ("record --children --pid 1", "--children is for a program that is started", 2),
         ("run -- {python} -I app.py", "-I ignores PYTHONPATH", 1),
@@ -89,60 +90,95 @@ def _stays_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("record --cpu-share .4 -- app.py", "--cpu-share goes with --policy interactive", 2),
         ("record --policy interactive --pid 1", "--policy is for a program that is started", 2),
         ("record --policy interactive --cpu-share 2 -- app.py", "from .01 to .95", 2),
+        ("run --stalled-after 5s -- python", "--stalled-after goes with --serve", 2),
+        ("run --busy-after 5s -- python", "--busy-after goes with --serve", 2),
+        ("run --token-file x -- python", "--token-file goes with --serve", 2),
+        ("run --serve example.org:80 -- python", "not an address to serve at", 2),
+        ("run --serve 0.0.0.0:80 -- python", "give --token-file", 2),
+        ("run --serve 0.0.0.0:80 --token-file /no/it -- python", "be read from /no/it: No such file", 2),
+        ("run --serve 0 --stalled-after 1ms -- python", "--stalled-after is in seconds", 2),
+        ("run --serve 0 --pid 1", "leave out the command, --canary, --if-possible", 2),
+        ("record -o no/where.flrec -- app.py", "cannot be written", 1),
+        ("record -o notes -- app.py", "notes exists and is not a recording", 1),
+        ("record -o pipe -- app.py", "pipe is a device or a pipe", 1),
+        ("record -- no-such-program", "cannot be started", 2),
+        ("record -- {python} -W error -uE app.py", "-uE ignores PYTHONPATH", 1),
+        ("record --pid 1 -- app.py", "leave out the command", 2),
+        ("record --duration 1s -- app.py", "--duration goes with --pid", 2),
+        ("record --pid 4194304", "there is no process", 2),
+        ("record --threshold soon -- app.py", "'soon' is not a time", 2),
+        ("top --pid 1 -- app.py", "leave out the command", 2),
     ],
 )
 def test_what_cannot_be_run_is_one_line_and_the_program_is_not_started(
-    words: str, says: str, status: int, capsys: pytest.CaptureFixture[str]
+    words: str, says: str, status: int, tmp_path: Path
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main([word.format(python=sys.executable, nothing="") for word in words.split()])
-    out, err = capsys.readouterr()
-    assert (ended.value.code, out) == (status, "")
-    assert says in err
-    assert err.count("\n") == 1
+    before = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    ran = here(*(word.format(python=sys.executable, nothing="") for word in words.split()))
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (status, "", 1)
+    assert says in ran.stderr
+    assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("words", "stem"),
+    [("python app.py", "app"), ("python -c print(1)", "program"), ("python -c " + "pass;" * 99, "program")],
+)
+def test_recording_has_a_name_that_a_shell_takes(words: str, stem: str) -> None:
+    assert re.fullmatch(rf"{stem}-\d{{8}}-\d{{6}}.flrec", default_name(words.split()))
 
 
 @pytest.mark.parametrize(
     ("variable", "value", "says"),
-    [("FAIRLEAD_GIL", "best", "'best' is not one of"), ("FAIRLEAD_GIL_CPU_SHARE", "2", "from .01 to .95")],
+    [
+        ("FAIRLEAD_GIL", "best", "Invalid value for FAIRLEAD_GIL, in the environment: 'best' is not one of"),
+        ("FAIRLEAD_GIL_CPU_SHARE", "2", "from .01 to .95"),
+    ],
 )
-def test_wrong_default_from_the_environment_is_one_line(
-    variable: str, value: str, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_wrong_default_from_the_environment_is_one_line_that_names_it(
+    variable: str, value: str, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, value)
-    with pytest.raises(SystemExit) as ended:
-        main(["run", "--", "app.py"])
-    err = capsys.readouterr().err
-    assert ended.value.code == 2
-    assert says in err
-    assert err.count("\n") == 1
+    ran = here("run", "--", "app.py")
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
+    assert says in ran.stderr
+
+
+PYTHON3 = str(shutil.which("python3"))
 
 
 @pytest.mark.parametrize(
-    ("head", "interpreter"),
+    ("head", "interpreter", "environment"),
     [
-        ("#!/usr/bin/python3 -I\n", ["/usr/bin/python3", "-I"]),
-        ("#! /opt/pypy3.11\n", ["/opt/pypy3.11"]),
-        ("#!/usr/bin/env python3\n", [str(shutil.which("python3"))]),
-        ("#!/usr/bin/env -S A=b python3 -u\n", [str(shutil.which("python3")), "-u"]),
-        ("#!/bin/sh\n'''exec' \"/a b/python3\" \"$0\" \"$@\"\n' '''\n", ["/a b/python3", "$0", "$@"]),
-        ("#!/bin/sh\nexec python3 app.py\n", None),
-        ("#!/usr/bin/perl\n", None),
-        ("#!/usr/bin/env\n", None),
-        ('#!"unbalanced\n', None),
-        ("#!", None),
-        ("", None),
-        ("\x7fELF", None),
+        ("#!/usr/bin/python3 -I\n", ["/usr/bin/python3", "-I"], {"A": "1"}),
+        ("#! /opt/pypy3.11\n", ["/opt/pypy3.11"], {"A": "1"}),
+        ("#!/usr/bin/env python3\n", [PYTHON3], {"A": "1"}),
+        ("#!/usr/bin/env -S A=b python3 -u\n", [PYTHON3, "-u"], {"A": "b"}),
+        (f"#!/usr/bin/env -S -i {PYTHON3} -u\n", [PYTHON3, "-u"], {}),
+        ("#!/usr/bin/env -S -u A python3\n", [PYTHON3], {}),
+        (
+            "#!/bin/sh\n'''exec' \"/a b/python3\" \"$0\" \"$@\"\n' '''\n",
+            ["/a b/python3", "$0", "$@"],
+            {"A": "1"},
+        ),
+        ("#!/bin/sh\nexec python3 app.py\n", None, {"A": "1"}),
+        ("#!/usr/bin/perl\n", None, {"A": "1"}),
+        ("#!/usr/bin/env\n", None, {"A": "1"}),
+        ('#!"unbalanced\n', None, {"A": "1"}),
+        ("#!", None, {"A": "1"}),
+        ("", None, {"A": "1"}),
+        ("\x7fELF", None, {"A": "1"}),
     ],
 )
-def test_interpreter_of_a_script_is_read_from_its_head(
-    head: str, interpreter: list[str] | None, tmp_path: Path
+def test_interpreter_of_a_script_and_its_environment_are_read_from_its_head(
+    head: str, interpreter: list[str] | None, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    script = tmp_path / "serve"
+    script = tmp_path / "script"
     script.write_text(head)
     script.chmod(0o755)
-    found = starting.read([str(script), "x"]).python
-    assert found == (interpreter and [*interpreter, str(script), "x"])
+    found = starting.read([str(script), "x"], {"A": "1", "PATH": os.environ["PATH"]})
+    assert found.python == (interpreter and [*interpreter, str(script), "x"])
+    assert {name: value for name, value in found.environment.items() if name != "PATH"} == environment
 
 
 def test_python_by_another_name_is_one_by_what_the_name_leads_to(tmp_path: Path) -> None:
@@ -219,7 +255,7 @@ def test_option_that_keeps_us_out_is_found_where_python_reads_options(words: str
 
 @pytest.mark.parametrize(("family", "hint"), [([], ""), ([7, 8], "; --children gives the order to 2 more")])
 def test_ctl_of_a_process_that_takes_no_orders_is_one_line_that_knows_its_children(
-    family: list[int], hint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    family: list[int], hint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def send(*_: object) -> NoReturn:
         raise UsageError("takes no orders")
@@ -227,18 +263,6 @@ def test_ctl_of_a_process_that_takes_no_orders_is_one_line_that_knows_its_childr
     module = importlib.import_module("fairlead.cli.ctl")
     monkeypatch.setattr(module, "scheduled_family", lambda _: family)
     monkeypatch.setattr(module, "send", send)
-    with pytest.raises(SystemExit) as ended:
-        main(["ctl", "--pid", "1", "status"])
-    said = capsys.readouterr().err
-    assert (ended.value.code, said.count("\n")) == (2, 1)
-    assert f"takes no orders{hint}" in said
-
-
-def test_a_wrong_value_names_the_variable_that_it_comes_from(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("FAIRLEAD_GIL", "best")
-    with pytest.raises(SystemExit):
-        main(["run", "--", "app.py"])
-    said = capsys.readouterr().err
-    assert "Invalid value for FAIRLEAD_GIL, in the environment: 'best' is not one of" in said
+    ran = here("ctl", "--pid", 1, "status")
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
+    assert f"takes no orders{hint}" in ran.stderr

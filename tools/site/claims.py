@@ -1,12 +1,31 @@
-"""The pictures of the site's first page: bars of the figures in benchmarks/results/."""
+"""The pictures of the site's first page and of README: bars of the figures in benchmarks/results/.
+
+python tools/site/claims.py      writes docs/images/claims.svg, which README shows
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from textwrap import wrap
 
+PICTURE = Path(__file__).parents[2] / "docs" / "images" / "claims.svg"
+ABOUT = "Two cores, medians [least to most]; shorter is better."
+WIDTH, LABEL, LONGEST = 980, 196, 130
+"""of the picture for README, of the names of its bars, and of the longest bar"""
+STYLE = """<style>
+text { font: 12px system-ui, sans-serif; fill: #1f2328 }
+.claim { font-size: 13px; font-weight: 600 }
+.what { font-size: 11px; fill: #59636e }
+.ground { fill: #ffffff } .bar { fill: #8c959f } .ours { fill: #00897b }
+@media (prefers-color-scheme: dark) {
+text { fill: #f0f6fc } .what { fill: #9198a1 }
+.ground { fill: #0d1117 } .bar { fill: #656c76 } .ours { fill: #26a69a }
+}
+</style>"""
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 SHOWN = {
     "stock": "stock CPython",
@@ -127,31 +146,99 @@ def short(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def figure(claim: Claim) -> str:
-    """The picture: a row of text and a bar for each figure, which a telephone has room for."""
+@dataclass(frozen=True)
+class Row:
+    """A bar as both pictures draw it."""
+
+    name: str
+    figure: float
+    length: float
+    """of the longest bar's"""
+    ours: bool
+    text: str
+    spread: str
+
+
+def rows(claim: Claim) -> list[Row]:
     drawn = bars(claim)
     longest = max(bar.median for bar in drawn)
     compared = any(bar.name.startswith("fairlead") for bar in drawn)
-    rows = []
-    for bar in drawn:
-        spread = "" if bar.least == bar.most else f" <small>[{short(bar.least)} to {short(bar.most)}]</small>"
-        name = SHOWN.get(bar.name, bar.name)
-        ours = "" if compared and not bar.name.startswith("fairlead") else " ours"
-        figures = f"{short(bar.median)} {claim.unit}{spread}"
-        length = f"{bar.median / longest:.3%}"
-        rows += [
-            f'<div class="row"><span>{escape(name)}</span><span>{figures}</span></div>',
-            f'<div class="bar{ours}" data-figure="{bar.median:g}" style="width:{length}"></div>',
+    return [
+        Row(
+            name=SHOWN.get(bar.name, bar.name),
+            figure=bar.median,
+            length=bar.median / longest,
+            ours=not compared or bar.name.startswith("fairlead"),
+            text=f"{short(bar.median)} {claim.unit}",
+            spread="" if bar.least == bar.most else f" [{short(bar.least)} to {short(bar.most)}]",
+        )
+        for bar in drawn
+    ]
+
+
+def figure(claim: Claim) -> str:
+    """The picture on the site: a row of text and a bar for each figure, which a telephone has room for."""
+    lines = []
+    for row in rows(claim):
+        spread = row.spread and f" <small>{row.spread.strip()}</small>"
+        ours = " ours" if row.ours else ""
+        lines += [
+            f'<div class="row"><span>{escape(row.name)}</span><span>{row.text}{spread}</span></div>',
+            f'<div class="bar{ours}" data-figure="{row.figure:g}" style="width:{row.length:.3%}"></div>',
         ]
     return (
         f'<figure class="claim"><figcaption><strong>{escape(claim.text)}</strong><br>{escape(claim.what)}; '
-        f'{interpreter(claim)} (<a href="{claim.more}">more</a>)</figcaption>{"".join(rows)}</figure>'
+        f'{interpreter(claim)} (<a href="{claim.more}">more</a>)</figcaption>{"".join(lines)}</figure>'
     )
 
 
 def pictures() -> str:
     about = (
-        "Two cores, medians [least to most]; shorter is better. "
-        '<a href="explanation/measured.html">The scheduler, measured</a> says where it misses, too.'
+        f'{ABOUT} <a href="explanation/measured.html">The scheduler, measured</a> says where it misses, too.'
     )
     return f'<div class="claims">{"".join(figure(claim) for claim in CLAIMS)}</div><p>{about}</p>'
+
+
+def column(x: int, claims: Sequence[Claim]) -> tuple[list[str], int]:
+    """The claims below each other as SVG, and where the last one ends."""
+    drawn, y = [], 8
+    for claim in claims:
+        y += 8
+        heading = [("claim", line) for line in wrap(claim.text, 56)]
+        heading += [("what", line) for line in wrap(f"{claim.what}; {interpreter(claim)}", 74)]
+        for kind, line in heading:
+            y += 16
+            drawn.append(f'<text x="{x}" y="{y}" class="{kind}">{escape(line)}</text>')
+        for row in rows(claim):
+            y += 18
+            long = max(row.length * LONGEST, 2)
+            drawn.append(
+                f'<text x="{x}" y="{y}">{escape(row.name)}</text>'
+                f'<rect x="{x + LABEL}" y="{y - 10}" width="{long:.1f}" height="11"'
+                f' class="{"ours" if row.ours else "bar"}"/>'
+                f'<text x="{x + LABEL + long + 6:.1f}" y="{y}">{row.text}'
+                f'<tspan class="what">{row.spread}</tspan></text>'
+            )
+    return drawn, y
+
+
+def svg() -> str:
+    """The picture in README, where no site is built: light or dark as the reader's system is."""
+    left, left_end = column(16, CLAIMS[:3])
+    right, right_end = column(WIDTH // 2 + 8, CLAIMS[3:])
+    end = max(left_end, right_end) + 28
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {end + 14}" role="img">',
+        f"<title>{escape('; '.join(claim.text for claim in CLAIMS))}</title>",
+        STYLE,
+        '<rect width="100%" height="100%" class="ground"/>',
+        *left,
+        *right,
+        f'<text x="16" y="{end}" class="what">{escape(ABOUT)}</text>',
+        "</svg>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    PICTURE.write_text(svg(), encoding="utf-8")

@@ -1,20 +1,20 @@
 """The command's own account of itself, as a page of the site and as man pages.
 
-python tools/site/cli.py      writes docs/man/*.1; tests/arch/test_site.py holds that they are up to date
+python tools/site/cli.py DIRECTORY    writes the man pages; the build of a wheel does so
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import click
 
 from fairlead.cli.root import root
-
-MAN = Path(__file__).parents[2] / "docs" / "man"
 
 
 def contexts(command: click.Command = root, parent: click.Context | None = None) -> Iterator[click.Context]:
@@ -116,13 +116,14 @@ def man_pages() -> dict[str, str]:
     return {f"{context.command_path.replace(' ', '-')}.1": man(context) for context in contexts()}
 
 
-def main() -> None:
-    MAN.mkdir(exist_ok=True)
-    for old in MAN.glob("*.1"):
-        old.unlink()
+def main(directory: Path) -> None:
+    # Nothing of the core is called here. A build may have none that this interpreter can load: not yet, or,
+    # if it is for another processor, never.
+    sys.modules["fairlead._native"] = MagicMock()
+    directory.mkdir(parents=True, exist_ok=True)
     for name, text in man_pages().items():
-        (MAN / name).write_text(text, encoding="utf-8")
+        (directory / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]))

@@ -1,4 +1,4 @@
-"""What mkdocs asks of this repository: the pages that are generated, links out of docs/, and llms.txt."""
+"""What mkdocs asks of this repository: what is generated, links out of docs/, and llms.txt."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import posixpath
 import re
 from pathlib import Path
 
+import experiments
+import policy_map
+import results_schema
+import rooms
+import schedules
 from api import MODULES
 from api import page as api_page
 from claims import pictures
@@ -27,12 +32,35 @@ PROJECT = {
 """Pages from outside docs/, and their places on the site."""
 ORIGIN = {place: source for source, place in PROJECT.items()}
 
+DRAWN = {
+    "rooms-native": (rooms.native_picture, "boxes for the rooms of native/ and arrows for their includes"),
+    "rooms-python": (
+        rooms.package_picture,
+        "boxes for the packages of src/fairlead and arrows for their imports",
+    ),
+    "policy-map": (
+        policy_map.picture,
+        "four tables of cells, against stock CPython and against a short switch interval, quiet and beside "
+        "two busy processes: green but for white and some red where no thread computes",
+    ),
+    "thread-start-schedules": (
+        schedules.picture,
+        "turns on the GIL from left to right, threads from top to bottom: under CPython's schedulers the "
+        "lines of blue get longer with every thread that was started, under fairlead's they do not",
+    ),
+}
+"""Pictures that a comment in a page stands for: what draws each, and what it shows."""
+
 _ordered: list[Page] = []
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    generated = {"reference/cli.md": cli_page()}
+    generated = {"reference/cli.md": cli_page(), "reference/lab.schema.json": results_schema.text()}
     generated |= {f"reference/api/{name}.md": api_page(name) for name in MODULES}
+    generated |= {
+        f"reference/experiments/{family.id}.md": experiments.page(family) for family in experiments.known()
+    }
+    generated |= {f"images/{name}.svg": draw() for name, (draw, _) in DRAWN.items()}
     generated |= {place: (ROOT / source).read_text(encoding="utf-8") for source, place in PROJECT.items()}
     for place, text in generated.items():
         files.append(File.generated(config, place, content=text))
@@ -63,7 +91,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     markdown = re.sub(r"`[^`\n]*`", lambda code: code[0].replace("\\|", "|"), markdown)
     # on the first page; the pictures' links are those of the site
     markdown = markdown.replace("<!-- pictures -->", pictures())
-    return re.sub(r"(?<!!)\[(?P<text>[^\]\[]*)\]\((?P<target>[^)\s]+)\)", moved, markdown)
+    markdown = re.sub(r"(?<!!)\[(?P<text>[^\]\[]*)\]\((?P<target>[^)\s]+)\)", moved, markdown)
+
+    def drawn(match: re.Match[str]) -> str:
+        image = posixpath.relpath(f"images/{match[1]}.svg", posixpath.dirname(place) or ".")
+        return f"![{DRAWN[match[1]][1]}]({image})"
+
+    return re.sub(r"<!-- drawn: ([\w-]+) -->", drawn, markdown)
 
 
 def summary(text: str) -> str:

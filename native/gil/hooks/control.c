@@ -22,6 +22,7 @@
 
 static fl_control_page unseen;
 static uint32_t first = FIRST; /* the request that a new page begins with */
+static _Atomic uint32_t inherited; /* that of a child's */
 fl_control_page *_Atomic fl_control_here = &unseen;
 static char path[96];
 static pid_t owner; /* of the file of that path */
@@ -97,12 +98,17 @@ bool fl_control_open(void)
     return true;
 }
 
+void fl_control_forking(void)
+{
+    fl_control_page *page = fl_control();
+    uint32_t request = atomic_load(&page->request);
+    bool obeyed = request == atomic_load(&page->answered);
+    atomic_store(&inherited, page == &unseen ? first : obeyed ? FIRST : request);
+}
+
 void fl_control_forked(void)
 {
-    fl_control_page *parents = fl_control();
-    if (parents != &unseen) { /* an order that a resting parent has not obeyed is one to its child, too */
-        first = atomic_load(&parents->hooks) ? atomic_load(&parents->request) : FIRST;
-    }
+    first = atomic_load(&inherited);
     atomic_store(&unseen.request, owner ? first : 0);
     atomic_store(&fl_control_here, &unseen); /* the parent's stays mapped */
 }

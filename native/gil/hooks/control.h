@@ -58,6 +58,10 @@ static inline fl_control_page *fl_control(void)
  * no order comes. One thread at a time. */
 bool fl_control_open(void);
 
+/* Before a fork: an order that no thread has obeyed yet is one to the child, too. What the parent does after
+ * the fork may change the page, which the child sees, before the child comes to look at it. */
+void fl_control_forking(void);
+
 /* In the child of a fork: orders to the parent are no longer ours. */
 void fl_control_forked(void);
 

@@ -267,7 +267,7 @@ const char *fl_hooks_prepare(void (*forked_too)(void))
     fl_ticks_prepare();
     Py_END_ALLOW_THREADS
     if (fl_registry_prepare(fl_hooks_thread_start, fl_hooks_thread_end) != 0
-        || pthread_atfork(NULL, NULL, forked) != 0) {
+        || pthread_atfork(fl_control_forking, NULL, forked) != 0) {
         return "there is no memory, or no key for thread data left";
     }
     fl_waits_prepare();

@@ -1,4 +1,4 @@
-/* See shm_barrier.h. */
+/* See barrier.h. */
 #include "sync/processes/barrier.h"
 
 #define TAG_MASK ((1u << (64 - FL_PROCESS_BITS)) - 1)

@@ -1,4 +1,4 @@
-/* See shm_permits.h. */
+/* See permits.h. */
 #include "sync/processes/permits.h"
 
 fl_shm_result fl_shm_count_try(fl_shm_permits *permits)

@@ -1,4 +1,4 @@
-/* See shm_queue.h. */
+/* See queue.h. */
 #include "sync/processes/queue.h"
 
 #include <string.h>

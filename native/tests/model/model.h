@@ -2,7 +2,7 @@
  *
  * Prior art: CHESS (Musuvathi and others, "Finding and Reproducing Heisenbugs in Concurrent Programs", OSDI
  * 2008: most faults need two pre-emptions or fewer) and loom (https://github.com/tokio-rs/loom). The code
- * under test is built with -DFL_MODEL, so that fl_atomic.h announces every operation here. At each, the
+ * under test is built with -DFL_MODEL, so that machine/atomic.h announces every operation here. At each, the
  * scheduler either lets the thread go on, or (a pre-emption) takes another; where a thread sleeps or ends,
  * the choice is free. A parked thread with a deadline may wake by it at any time, and any parked thread by a
  * signal, as often as the scenario allows.

@@ -2,7 +2,7 @@
 
 Native code takes the picture: it knows which thread sleeps for what, and which tasks are queued. Here it gets
 its names: those of threads and tasks, and the lines of their stacks. Nothing of this costs anything before it
-is asked for, but for what a thread says before and after it sleeps (native/sync/wait/roster.h).
+is asked for, but for what a thread says before and after it sleeps (native/sync/wait/thread_table.h).
 
 A primitive is shown by its ``repr``. One that has holders names them by a method ``_holders()``: a
 list of (number, task or None, alone), where the number is native code's for the thread, and odd where a task

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import fairlead.gil
-from fairlead.cli import main
 from fairlead.errors import OutputError, UnsupportedInterpreterError, UsageError
 from fairlead.gil.endpoint import launched
 from fairlead.gil.endpoint.launch import serve_action
@@ -106,31 +105,3 @@ def test_reason_why_a_program_cannot_serve_is_reported() -> None:
     told = launched.begin(json.dumps({**settings, "pid": os.getpid()}))
     assert told is not None
     assert "/no/such/file" in told
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        ("--stalled-after 5s -- python", "--stalled-after goes with --serve"),
-        ("--busy-after 5s -- python", "--busy-after goes with --serve"),
-        ("--token-file x -- python", "--token-file goes with --serve"),
-        ("--serve example.org:80 -- python", "not an address to serve at"),
-        ("--serve 0.0.0.0:80 -- python", "give --token-file"),
-        (
-            "--serve 0.0.0.0:80 --token-file /no/such -- python",
-            "no token can be read from /no/such: No such file",
-        ),
-        ("--serve 0 --stalled-after 1ms -- python", "--stalled-after is in seconds"),
-        ("--serve 0 --pid 1", "leave out the command, --canary, --if-possible"),
-    ],
-)
-def test_options_that_cannot_be_are_refused_before_anything_starts(
-    words: str, says: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "execve", None)
-    with pytest.raises(SystemExit) as ended:
-        main(["run", *words.split()])
-    out, err = capsys.readouterr()
-    assert (ended.value.code, out) == (2, "")
-    assert says in err
-    assert err.count("\n") == 1

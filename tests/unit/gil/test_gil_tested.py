@@ -26,25 +26,18 @@ def later(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("later")
-def test_later_release_of_a_known_version_is_warned_of_once() -> None:
+def test_later_release_is_warned_of_once_unless_it_is_accepted_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(tested.VARIABLE, ".".join(map(str, sys.version_info[:3])))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tested.warn()
+    monkeypatch.setenv(tested.VARIABLE, "3.11.99")
     with pytest.warns(UntestedInterpreterWarning, match=f"CPython {platform.python_version()} is later"):
         tested.warn()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        tested.warn()
-
-
-@pytest.mark.usefixtures("later")
-def test_release_that_is_accepted_by_name_is_not_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    version = sys.version_info
-    monkeypatch.setenv(tested.VARIABLE, f"{version.major}.{version.minor}.{version.micro}")
-    tested.warn()
-
-
-@pytest.mark.usefixtures("later")
-def test_another_release_accepted_by_name_is_not_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(tested.VARIABLE, "3.11.99")
-    with pytest.warns(UntestedInterpreterWarning):
         tested.warn()
 
 

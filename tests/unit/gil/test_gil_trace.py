@@ -132,9 +132,7 @@ def test_reports_show_the_battle_of_the_largest_size() -> None:
     assert "A request was answered after 10.0 us" in page
 
 
-def test_take_that_was_waited_for_is_a_hand_over_by_the_last_holder(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_take_that_was_waited_for_is_a_hand_over_by_the_last_holder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(registry.DIRECTORY)
     account = importlib.import_module("gil_trace").account
     want, request, take, drop, forced = 1, 2, 3, 4, 1

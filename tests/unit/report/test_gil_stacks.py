@@ -33,7 +33,7 @@ def summary(recording: Path) -> GilSummary:
 
 
 def is_speedscope(file: dict[str, Any]) -> bool:
-    """By the model that speedscope publishes (its src/lib/file-format-spec.ts): what must be there, of which
+    """By the model that speedscope publishes (its file-format-spec.ts): what must be there, of which
     type, and nothing else."""
     assert file["$schema"] == "https://www.speedscope.app/file-format-schema.json"
     assert file.keys() <= {"$schema", "shared", "profiles", "name", "activeProfileIndex", "exporter"}

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from waiting import Thread
 
 from fairlead.sync import Lock, Semaphore, SimpleQueue
 
@@ -29,23 +28,6 @@ async def queued(one: Lock | Semaphore | SimpleQueue[Any], count: int) -> None:
     with anyio.fail_after(40):
         while one.statistics().waiting != count:
             await anyio.lowlevel.checkpoint()
-
-
-def test_scope_that_ends_by_time_takes_nothing(run: Run, lock: Lock) -> None:
-    async def main() -> None:
-        lock.acquire()
-        with anyio.move_on_after(0.005) as scope:
-            await lock.acquire_async()
-        assert scope.cancelled_caught
-        with pytest.raises(TimeoutError), anyio.fail_after(0.005):
-            async with lock:
-                raise AssertionError
-        assert lock.statistics()[:2] == (True, 0)
-        lock.release()
-        async with lock:
-            assert lock.locked()
-
-    run(main)
 
 
 def test_task_that_was_granted_and_is_cancelled_before_it_resumes_passes_the_grant_on(
@@ -124,58 +106,5 @@ def test_nested_scopes_and_the_tasks_own_cancellation_lose_no_permit(run: Run) -
             for number in range(8):
                 group.start_soon(body, number)
         assert semaphore.statistics()[:2] == (2, 0)
-
-    run(main)
-
-
-def test_cancelled_get_loses_no_object(run: Run) -> None:
-    async def main() -> None:
-        queue: SimpleQueue[int] = SimpleQueue()
-        got: list[int] = []
-
-        async def body(scope: Any) -> None:
-            with scope:
-                got.append(await queue.get_async())
-
-        scopes = [anyio.CancelScope() for _ in range(3)]
-        async with anyio.create_task_group() as group:
-            for number, scope in enumerate(scopes):
-                group.start_soon(body, scope)
-                await queued(queue, number + 1)
-            queue.put(1)
-            scopes[0].cancel()
-            queue.put(2)
-            queue.put(3)
-            scopes[2].cancel()
-        left = [queue.get_nowait() for _ in range(queue.qsize())]
-        assert sorted(got + left) == [1, 2, 3]
-
-    run(main)
-
-
-def test_threads_of_anyio_and_tasks_share(run: Run, lock: Lock) -> None:
-    async def main() -> None:
-        inside = [0]
-
-        def thread() -> None:
-            for _ in range(100):
-                with lock:
-                    seen = inside[0]
-                    inside[0] = seen + 1
-
-        async def task() -> None:
-            for _ in range(100):
-                async with lock:
-                    seen = inside[0]
-                    await anyio.lowlevel.checkpoint()
-                    inside[0] = seen + 1
-
-        other = Thread(thread)
-        async with anyio.create_task_group() as group:
-            group.start_soon(task)
-            group.start_soon(anyio.to_thread.run_sync, thread)
-            group.start_soon(task)
-        other.result()
-        assert inside == [400]
 
     run(main)

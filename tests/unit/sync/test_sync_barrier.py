@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import math
-import pickle
-import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import trio
-from waiting import Thread, main_thread_sleeps, run, until, until_async
+from blockingcalls import Blocked
+from endings import each_ending
+from waiting import Thread, run, until, until_async
 
 from fairlead import errors
 from fairlead.sync import Barrier, Event
@@ -122,22 +121,34 @@ def test_action_on_a_barrier_that_breaks_meanwhile_lets_no_thread_through(meanwh
     assert barrier.broken is (meanwhile == "abort")
 
 
-def test_timeout_breaks_it_for_all_until_it_is_reset() -> None:
-    barrier = Barrier(4, timeout=0.001)
-    parties = [arrive(barrier, how) for how in ("asyncio", "trio")]
-    with pytest.raises(errors.BrokenBarrierError):
-        barrier.wait()
+def broken_for_all(barrier: Barrier, parties: list[Thread]) -> None:
     for one in parties:
         with pytest.raises(errors.BrokenBarrierError):
             one.result()
     assert barrier.statistics() == (4, 0, True)
     with pytest.raises(errors.BrokenBarrierError):
         run(task(barrier))
+
+
+def test_timeout_breaks_it_for_all_until_it_is_reset() -> None:
+    barrier = Barrier(4, timeout=0.001)
+    parties = [arrive(barrier, how) for how in ("asyncio", "trio")]
+    with pytest.raises(errors.BrokenBarrierError):
+        barrier.wait()
+    broken_for_all(barrier, parties)
     barrier.reset()
     assert barrier.statistics() == (4, 0, False)
     parties = [arrive(barrier, how) for how in ("asyncio", "trio", "asyncio")]
     assert barrier.wait(30) == 3
     assert [one.result() for one in parties] == [0, 1, 2]
+
+
+@each_ending
+def test_party_that_leaves_breaks_it_for_all(ending: Callable[[Blocked], None]) -> None:
+    barrier = Barrier(4)
+    parties = [arrive(barrier, how) for how in ("thread", "trio")]
+    ending(Blocked(barrier, barrier.wait, barrier.wait_async, lambda: barrier.n_waiting, barrier.wait))
+    broken_for_all(barrier, parties)
 
 
 def test_timeout_while_the_action_runs_breaks_the_barrier_for_all() -> None:
@@ -157,42 +168,6 @@ def test_timeout_while_the_action_runs_breaks_the_barrier_for_all() -> None:
     with pytest.raises(errors.BrokenBarrierError):
         last.result()
     assert barrier.broken
-
-
-@pytest.mark.parametrize("library", ["asyncio", "trio"])
-def test_cancelled_task_breaks_it_for_all(library: str) -> None:
-    barrier = Barrier(3)
-    party = arrive(barrier, "thread")
-
-    async def asyncio_main() -> None:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.001):
-                await barrier.wait_async()
-
-    async def trio_main() -> None:
-        with trio.move_on_after(0.001) as scope:
-            await barrier.wait_async()
-        assert scope.cancelled_caught
-
-    run(asyncio_main()) if library == "asyncio" else trio.run(trio_main)
-    with pytest.raises(errors.BrokenBarrierError):
-        party.result()
-    assert barrier.statistics() == (3, 0, True)
-
-
-def test_task_cancelled_after_all_have_come_breaks_nothing() -> None:
-    async def main() -> None:
-        barrier = Barrier(3)
-        first, second = asyncio.ensure_future(task(barrier)), asyncio.ensure_future(task(barrier))
-        await until_async(lambda: barrier.n_waiting == 2)
-        assert await barrier.wait_async() == 2
-        first.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await first
-        assert await second == 1
-        assert barrier.statistics() == (3, 0, False)
-
-    run(main())
 
 
 def test_last_one_cancelled_before_it_could_act_breaks_it() -> None:
@@ -239,64 +214,6 @@ def test_abort_and_reset_end_every_wait(how: str) -> None:
     assert not barrier.broken
 
 
-@pytest.fixture
-def handler() -> Iterator[Any]:
-    if threading.current_thread() is not threading.main_thread():
-        pytest.skip("only the main thread sees to signals")
-    before = signal.getsignal(signal.SIGUSR1)
-    yield lambda function: signal.signal(signal.SIGUSR1, function)
-    signal.signal(signal.SIGUSR1, before)
-
-
-@pytest.mark.parametrize("raises", [False, True])
-def test_signal_handler_that_raises_breaks_it_and_one_that_returns_does_not(
-    raises: bool, handler: Any
-) -> None:
-    class Stop(Exception):
-        pass
-
-    handled: list[int] = []
-
-    def stop(*_: object) -> None:
-        handled.append(1)
-        if raises:
-            raise Stop
-
-    handler(stop)
-    barrier = Barrier(2)
-
-    def other() -> int:
-        until(lambda: barrier.n_waiting == 1)
-        until(main_thread_sleeps)
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)  # type: ignore[arg-type]
-        until(lambda: handled)
-        if raises:
-            until(lambda: barrier.broken)
-        return barrier.wait()
-
-    party = Thread(other)
-    if raises:
-        with pytest.raises(Stop):
-            barrier.wait()
-        with pytest.raises(errors.BrokenBarrierError):
-            party.result()
-    else:
-        assert barrier.wait() == 0
-        assert party.result() == 1
-
-
-def test_loop_closed_with_a_waiter_breaks_it() -> None:
-    barrier = Barrier(2)
-    loop = asyncio.new_event_loop()
-    waiter = loop.create_task(task(barrier))
-    loop.run_until_complete(until_async(lambda: barrier.n_waiting == 1))
-    loop.close()
-    assert barrier.statistics() == (2, 0, True)
-    waiter._log_destroy_pending = False  # type: ignore[attr-defined]
-    del waiter
-    gc.collect()
-
-
 def test_async_with_waits_and_returns_the_place() -> None:
     barrier = Barrier(2)
 
@@ -316,21 +233,8 @@ def test_senseless_arguments_are_refused(arguments: Any) -> None:
         Barrier(*arguments)
 
 
-def test_senseless_actions_and_timeouts_are_refused() -> None:
+def test_senseless_actions_are_refused() -> None:
     with pytest.raises(TypeError, match="callable"):
         Barrier(2, 3)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         Barrier("2")  # type: ignore[arg-type]
-    barrier = Barrier(2)
-    for timeout in (math.nan, -0.5, -math.inf):
-        with pytest.raises(ValueError, match="timeout"):
-            barrier.wait(timeout)
-    assert barrier.statistics() == (2, 0, False)
-
-
-def test_it_shows_its_state_and_is_not_pickled_with_what_is_of_one_interpreter() -> None:
-    barrier = Barrier(2)
-    assert repr(barrier).startswith("<fairlead.sync.Barrier whole, 0 of 2 waiting, at 0x")
-    assert barrier.parties == 2
-    with pytest.raises(errors.UsageError, match="action or a timeout"):
-        pickle.dumps(Barrier(2, timeout=1))

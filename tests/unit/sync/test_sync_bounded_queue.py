@@ -1,21 +1,18 @@
-"""Queue, LifoQueue and PriorityQueue between threads and tasks: room, waiting, join, shutdown, resize.
-
-A task is cancelled at the worst moments here. Whatever happens, no object is lost, doubled or reordered.
-"""
+"""Queue, LifoQueue and PriorityQueue: errors, order, room, shutdown, and the collector."""
 
 from __future__ import annotations
 
 import asyncio
-import math
+import gc
 import pickle
 import queue
 import sys
-from collections.abc import Coroutine
+import weakref
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from lines import drained, getting, putting, start
-from waiting import Thread, run, until
+from waiting import Thread, run, until, until_async
 
 from fairlead import errors
 from fairlead.sync import LifoQueue, PriorityQueue, Queue
@@ -23,7 +20,30 @@ from fairlead.sync import LifoQueue, PriorityQueue, Queue
 pytestmark = pytest.mark.ends_and_free
 
 kinds = pytest.mark.parametrize("kind", [Queue, LifoQueue, PriorityQueue])
-fairness = pytest.mark.parametrize("fair", [False, True], ids=["barging", "fair"])
+
+
+async def start(awaitable: Awaitable[Any], waiting: Callable[[], int]) -> asyncio.Task[Any]:
+    """A task that awaits it, and waits."""
+
+    async def body() -> Any:
+        return await awaitable
+
+    before = waiting()
+    task = asyncio.ensure_future(body())
+    await until_async(lambda: waiting() == before + 1)
+    return task
+
+
+def getting(line: Any) -> Callable[[], int]:
+    return lambda: line.statistics().getting
+
+
+def putting(line: Any) -> Callable[[], int]:
+    return lambda: line.statistics().putting
+
+
+def drained(line: Any) -> list[Any]:
+    return [line.get_nowait() for _ in range(line.qsize())]
 
 
 @pytest.mark.parametrize(("kind", "order"), [(Queue, "213"), (LifoQueue, "312"), (PriorityQueue, "123")])
@@ -74,20 +94,6 @@ def test_errors_are_also_those_of_asyncio_and_can_be_pickled() -> None:
         assert again.args == raised.value.args
 
 
-@pytest.mark.parametrize("timeout", [-1, -0.5, math.nan])
-def test_impossible_timeouts_are_refused(timeout: float) -> None:
-    line = Queue(1)
-    line.put(1)
-    assert line.unfinished_tasks == 1
-    for call in (lambda: line.put(2, True, timeout), lambda: Queue().get(True, timeout)):
-        with pytest.raises(ValueError, match="non-negative"):
-            call()
-    with pytest.raises(ValueError, match="non-negative"):
-        line.join(timeout)
-    with pytest.raises(OverflowError):
-        Queue().get(timeout=math.inf)
-
-
 def test_bad_arguments_are_named() -> None:
     with pytest.raises(ValueError, match="maxsize"):
         Queue(2**31)
@@ -112,109 +118,6 @@ def test_what_is_wrong_with_the_arguments_names_the_class(kind: Any) -> None:
         kind(1, True)
 
 
-@kinds
-@fairness
-def test_thread_waits_for_room_and_for_an_object(kind: Any, fair: bool) -> None:
-    line = kind(1, fair=fair)
-    getter = Thread(line.get)
-    until(lambda: line.statistics().getting == 1)
-    line.put(1)
-    assert getter.result() == 1
-    line.put(2)
-    putter = Thread(line.put, 3)
-    until(lambda: line.statistics().putting == 1)
-    assert line.get() == 2
-    putter.result()
-    assert line.get(timeout=30) == 3
-    assert line.statistics() == (0, 1, 0, 0, 0, 3, False, fair)
-
-
-@fairness
-def test_threads_and_tasks_share_a_queue_and_each_object_is_got_once(fair: bool) -> None:
-    line, got = Queue(3, fair=fair), []
-
-    def producer(me: int) -> None:
-        for number in range(200):
-            line.put((me, number))
-
-    async def producing_task(me: int) -> None:
-        for number in range(200):
-            await line.put_async((me, number))
-
-    def consumer() -> None:
-        mine: list[Any] = []
-        got.append(mine)
-        try:
-            while True:
-                mine.append(line.get())
-                line.task_done()
-        except errors.QueueShutDown:
-            pass
-
-    async def consuming_task() -> None:
-        mine: list[Any] = []
-        got.append(mine)
-        try:
-            while True:
-                mine.append(await line.get_async())
-                line.task_done()
-        except errors.QueueShutDown:
-            pass
-
-    async def both(*tasks: Coroutine[Any, Any, Any]) -> None:
-        await asyncio.gather(*tasks)
-
-    ends = [Thread(consumer), Thread(consumer), Thread(lambda: run(both(consuming_task(), consuming_task())))]
-    sources = [Thread(producer, 0), Thread(producer, 1)]
-    sources += [Thread(lambda: run(both(producing_task(2), producing_task(3))))]
-    for thread in sources:
-        thread.result()
-    assert line.join(30) is True
-    line.shutdown()
-    for end in ends:
-        end.result()
-    assert sorted(one for mine in got for one in mine) == [(me, n) for me in range(4) for n in range(200)]
-    for mine in got:
-        for me in range(4):
-            numbers = [number for who, number in mine if who == me]
-            assert numbers == sorted(numbers)
-
-
-@fairness
-def test_get_cancelled_after_an_object_came_loses_nothing_and_keeps_the_order(fair: bool) -> None:
-    async def main() -> None:
-        line = Queue(fair=fair)
-        getters = [await start(line.get_async(), getting(line)) for _ in range(3)]
-        for number in range(3):
-            line.put(number)
-        getters[0].cancel()
-        getters[1].cancel()
-        got = await asyncio.gather(*getters, return_exceptions=True)
-        assert [type(one) for one in got[:2]] == [asyncio.CancelledError] * 2
-        assert got[2] == 0
-        assert drained(line) == [1, 2]
-        assert line.statistics()[:4] == (0, 0, 0, 0)
-
-    run(main())
-
-
-@fairness
-def test_put_cancelled_after_room_came_puts_nothing_and_the_next_gets_the_room(fair: bool) -> None:
-    async def main() -> None:
-        line = Queue(1, fair=fair)
-        line.put(0)
-        putters = [await start(line.put_async(me), putting(line)) for me in (1, 2, 3)]
-        assert line.get_nowait() == 0
-        putters[0].cancel()
-        putters[2].cancel()
-        outcome = await asyncio.gather(*putters, return_exceptions=True)
-        assert [type(one) for one in outcome] == [asyncio.CancelledError, type(None), asyncio.CancelledError]
-        assert drained(line) == [2]
-        assert line.statistics()[:4] == (0, 1, 0, 0)
-
-    run(main())
-
-
 def test_putters_come_in_the_order_in_which_they_began_to_wait() -> None:
     async def main() -> None:
         line = Queue(1)
@@ -228,92 +131,20 @@ def test_putters_come_in_the_order_in_which_they_began_to_wait() -> None:
     run(main())
 
 
-def test_put_while_every_getter_is_cancelled_and_none_has_resumed_stays_for_a_newcomer() -> None:
-    async def main() -> None:
-        line = Queue()
-        getters = [await start(line.get_async(), getting(line)) for _ in range(3)]
-        for one in getters:
-            one.cancel()
-        line.put("thing")
-        newcomer = asyncio.ensure_future(asyncio.wait_for(line.get_async(), 30))
-        await asyncio.gather(*getters, return_exceptions=True)
-        assert await newcomer == "thing"
-        assert line.statistics().getting == 0
-
-    run(main())
-
-
 @kinds
-def test_timeouts_of_asyncio_and_of_threads_leave_nothing_behind(kind: Any) -> None:
+def test_peek_takes_nothing_and_says_that_a_queue_was_shut_down(kind: Any) -> None:
     async def main() -> None:
-        line = kind(1)
-        for _ in range(300):
-            try:
-                async with asyncio.timeout(0):
-                    await line.get_async()
-            except TimeoutError:
-                pass
-            with pytest.raises(errors.QueueEmpty):
-                line.get(timeout=1e-7)
-        line.put(1)
-        for _ in range(300):
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(line.put_async(2), 1e-5)
-            with pytest.raises(errors.QueueFull):
-                line.put(2, timeout=1e-7)
-        assert line.statistics()[:6] == (1, 1, 0, 0, 0, 1)
-        assert line.get_nowait() == 1
-
-    run(main())
-
-
-def test_timeouts_race_with_what_comes_and_lose_nothing() -> None:
-    async def main() -> None:
-        line, got = Queue(1), []
-        producer = Thread(lambda: [line.put(number) for number in range(300)])
-        while len(got) < 300:
-            try:
-                async with asyncio.timeout(0.00005):
-                    got.append(await line.get_async())
-            except TimeoutError:
-                pass
-        producer.result()
-        assert got == list(range(300))
-
-    run(main())
-
-
-def test_an_awaitable_does_nothing_until_it_is_awaited_and_is_for_once() -> None:
-    async def main() -> None:
-        line = Queue()
-        put, get = line.put_async("thing"), line.get_async()
-        assert line.empty()
-        del get
-        await put
-        with pytest.raises(RuntimeError, match="reuse"):
-            await put
-        assert drained(line) == ["thing"]
-
-    run(main())
-
-
-def test_peek_waits_and_takes_nothing() -> None:
-    async def main() -> None:
-        line = Queue()
-        in_a_thread = Thread(line.peek)
-        until(lambda: line.statistics().getting == 1)
-        in_a_task = await start(line.peek_async(), getting(line))
+        line = kind()
+        looking = [Thread(line.peek), await start(line.peek_async(), getting(line))]
+        until(lambda: line.statistics().getting == 2)
         line.put("thing")
-        assert in_a_thread.result() == "thing"
-        assert await in_a_task == "thing"
+        assert looking[0].result() == await looking[1] == "thing"
         assert await line.peek_async() == line.peek() == line.peek_nowait() == line.get() == "thing"
         with pytest.raises(errors.QueueEmpty):
             line.peek_nowait()
         line.shutdown()
         with pytest.raises(errors.QueueShutDown):
             line.peek()
-        with pytest.raises(errors.QueueShutDown):
-            await line.peek_async()
 
     run(main())
 
@@ -353,25 +184,6 @@ def test_resize_makes_room_for_waiting_putters_and_shrinks_without_losing_items(
     run(main())
 
 
-def test_put_and_get_between_grant_and_resume_take_nothing_that_was_promised() -> None:
-    async def main() -> None:
-        line = Queue(1, fair=True)
-        getter = await start(line.get_async(), getting(line))
-        line.put("promised")
-        with pytest.raises(errors.QueueEmpty):
-            line.get_nowait()
-        assert await getter == "promised"
-        line.put(1)
-        putter = await start(line.put_async(2), putting(line))
-        line.get()
-        with pytest.raises(errors.QueueFull):
-            line.put_nowait(3)
-        await putter
-        assert drained(line) == [2]
-
-    run(main())
-
-
 def test_queue_shows_its_state() -> None:
     line = Queue(7)
     line.put(1)
@@ -393,3 +205,125 @@ def test_tuples_and_exceptions_come_out_as_they_are() -> None:
             assert stop.value.value is thing
 
     run(main())
+
+
+@kinds
+@pytest.mark.parametrize("immediate", [False, True])
+def test_shutdown_wakes_every_kind_of_waiter_in_every_loop(kind: Any, immediate: bool) -> None:
+    empty, full = kind(), kind(1)
+    full.put(1)
+
+    async def task(awaitable: Awaitable[Any]) -> str:
+        with pytest.raises(errors.QueueShutDown):
+            await awaitable
+        return "told"
+
+    async def several() -> list[str]:
+        return list(
+            await asyncio.gather(
+                task(empty.get_async()),
+                task(full.put_async(2)),
+                task(empty.get_async()),
+                task(empty.peek_async()),
+            )
+        )
+
+    def thread(call: Callable[..., Any], *args: Any) -> list[str]:
+        with pytest.raises(errors.QueueShutDown):
+            call(*args)
+        return ["told"]
+
+    waiters = [Thread(run, several()) for _ in range(2)]
+    waiters += [
+        Thread(thread, empty.get),
+        Thread(thread, full.put, 2),
+        Thread(thread, full.put, 3, True, 100),
+    ]
+    until(lambda: empty.statistics().getting == 7 and full.statistics().putting == 4)
+    empty.shutdown(immediate)
+    full.shutdown(immediate=immediate)
+    assert [word for one in waiters for word in one.result()] == ["told"] * 11
+    assert empty.is_shutdown
+    if not immediate:
+        assert full.get() == 1
+        full.task_done()
+    for line in (empty, full):
+        assert line.statistics() == (0, line.maxsize, 0, 0, 0, 0, True, False)
+        for call in (
+            line.get,
+            line.get_nowait,
+            lambda line=line: line.put(5),
+            lambda line=line: line.put_nowait(5),
+        ):
+            with pytest.raises(errors.QueueShutDown):
+                call()
+
+
+def test_immediate_shutdown_throws_away_what_was_promised_and_ends_joins() -> None:
+    async def main() -> None:
+        line = Queue(fair=True)
+        getter = await start(line.get_async(), getting(line))
+        cancelled = await start(line.get_async(), getting(line))
+        thing = weakref.ref(one := type("Thing", (), {})())
+        line.put(one)
+        line.put("another")
+        del one
+        joiner = Thread(line.join)
+        until(lambda: line.statistics().joining == 1)
+        line.shutdown(immediate=True)
+        line.shutdown(immediate=True)
+        line.shutdown()
+        cancelled.cancel()
+        with pytest.raises(errors.QueueShutDown):
+            await getter
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled
+        assert joiner.result() is True
+        assert thing() is None
+        assert line.qsize() == 0
+        with pytest.raises(errors.QueueShutDown):
+            line.get_nowait()
+        with pytest.raises(ValueError, match="too many"):
+            line.task_done()
+
+    run(main())
+
+
+@kinds
+def test_destructor_may_put_and_get(kind: Any) -> None:
+    line = kind()
+
+    class Thing:
+        def __del__(self) -> None:
+            line.put_nowait("from a destructor")
+
+        def __lt__(self, other: object) -> bool:
+            return True
+
+    line.put(Thing())
+    del Thing
+    assert line.get() is not None
+    gc.collect()
+    assert line.get(timeout=30) == "from a destructor"
+    line.put(1)
+    weak = weakref.ref(type("Other", (), {})(), lambda _: line.put_nowait(2))
+    gc.collect()
+    assert weak() is None
+    assert sorted(drained(line)) == [1, 2]
+
+
+@kinds
+def test_queue_in_a_cycle_is_collected_with_what_it_holds(kind: Any) -> None:
+    class Thing:
+        def __lt__(self, other: object) -> bool:
+            return True
+
+    line, thing = kind(), Thing()
+    thing.line = line
+    line.put(thing)
+    dead = weakref.ref(thing)
+    alone = kind()
+    alone.put(thing)
+    del line, thing, alone
+    gc.collect()
+    assert dead() is None

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import pickle
-import signal
 import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-import trio
 from waiting import Thread, until, until_async
 
 from fairlead import errors
@@ -44,68 +42,6 @@ async def receiving(receiver: Any) -> asyncio.Task[Any]:
     task = asyncio.ensure_future(body())
     await until_async(lambda: receiver.statistics().receiving == before + 1)
     return task
-
-
-@each_kind
-def test_thread_and_task_receive_what_the_other_sends(make: Callable[[], tuple[Any, Any]]) -> None:
-    sender, receiver = make()
-    thread = Thread(receiver.receive)
-    until(lambda: receiver.statistics().receiving == 1)
-    sender.send("to a thread")
-    assert thread.result() == "to a thread"
-    sender, receiver = make()
-
-    async def main() -> None:
-        task = await receiving(receiver)
-        Thread(sender.send, "to a task").result()
-        assert await task == "to a task"
-
-    run(main())
-
-
-def test_trio_tasks_send_and_receive() -> None:
-    sender, receiver = channel(1)
-    got: list[int] = []
-
-    async def send() -> None:
-        with sender:
-            for number in range(20):
-                await sender.send_async(number)
-
-    async def main() -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(send)
-            async for number in receiver:
-                got.append(number)  # noqa: PERF401
-
-    trio.run(main)
-    assert got == list(range(20))
-
-
-@each_kind
-def test_closing_the_last_sender_wakes_waiting_receivers(make: Callable[[], tuple[Any, Any]]) -> None:
-    sender, receiver = make()
-
-    async def main() -> None:
-        task = await receiving(receiver)
-        thread = Thread(receiver.clone().receive) if make is not KINDS["oneshot"] else None
-        if thread is not None:
-            second = sender.clone()
-            second.close()
-            second.close()  # which is once
-            await until_async(lambda: receiver.statistics().receiving == 2)
-        sender.close()
-        with pytest.raises(errors.ChannelClosedError):
-            await task
-        if thread is not None:
-            with pytest.raises(errors.ChannelClosedError):
-                thread.result()
-        assert receiver.statistics().senders == receiver.statistics().receiving == 0
-        assert receiver.statistics().closed
-        with pytest.raises(errors.ChannelClosedError):
-            receiver.receive_nowait()
-
-    run(main())
 
 
 def test_receivers_get_what_was_sent_before_the_end() -> None:
@@ -169,21 +105,6 @@ def test_closed_end_refuses_all_but_closing(make: Callable[[], tuple[Any, Any]])
         assert " closed, " in repr(end)
 
 
-def test_bounded_channel_makes_senders_wait_and_a_timeout_sends_nothing() -> None:
-    sender, receiver = channel(1)
-    sender.send(1)
-    with pytest.raises(errors.QueueFull):
-        sender.send_nowait(2)
-    with pytest.raises(errors.QueueFull):
-        sender.send(2, timeout=1e-6)
-    thread = Thread(sender.send, 3)
-    until(lambda: sender.statistics().sending == 1)
-    assert [receiver.receive(), receiver.receive()] == [1, 3]
-    thread.result()
-    with pytest.raises(errors.QueueEmpty):
-        receiver.receive(timeout=1e-6)
-
-
 def test_oneshot_sends_one_object_to_one() -> None:
     sender, receiver = oneshot()
     sender.send("answer")
@@ -219,17 +140,6 @@ def test_oneshot_sent_by_two_threads_at_once_is_sent_by_one() -> None:
         assert receiver.receive() == sent.index(True)
 
 
-def test_broadcast_reaches_every_receiver_from_its_beginning_on() -> None:
-    sender, first = broadcast(8)
-    assert sender.send(0) == 1
-    second = sender.subscribe()
-    assert sender.send(1) == 2
-    third = second.clone()
-    sender.send(2)
-    sender.close()
-    assert [list(one) for one in (first, second, third)] == [[0, 1, 2], [1, 2], [1, 2]]
-
-
 def test_broadcast_reports_to_a_lagging_receiver_what_it_missed_and_continues_with_the_oldest() -> None:
     sender, receiver = broadcast(3)
     for number in range(8):
@@ -251,34 +161,6 @@ def test_broadcast_reports_to_a_lagging_receiver_what_it_missed_and_continues_wi
         assert await receiver.receive_async() == 1
 
     run(main())
-
-
-def test_broadcast_without_receivers_is_dropped_and_a_late_receiver_starts_after_it() -> None:
-    sender, receiver = broadcast(2)
-    receiver.close()
-    assert sender.send(1) == 0
-    late = sender.subscribe()
-    assert sender.send(2) == 1
-    assert late.receive() == 2
-
-
-def test_watch_returns_the_latest_value_and_wakes_for_a_new_one() -> None:
-    sender, receiver = watch("first")
-    assert receiver.value == "first"
-    assert not receiver.has_changed()
-    with pytest.raises(errors.QueueEmpty):
-        receiver.receive_nowait()
-    other = receiver.clone()
-    for value in ("second", "third"):
-        sender.send(value)
-    assert receiver.has_changed()
-    assert receiver.value == "third"
-    assert receiver.receive() == "third"
-    assert not receiver.has_changed()
-    assert sender.subscribe().has_changed() is False
-    sender.close()
-    assert list(other) == ["third"]
-    assert other.value == "third"
 
 
 def test_what_is_replaced_is_let_go() -> None:
@@ -311,49 +193,6 @@ def test_cancelled_receiver_has_received_nothing() -> None:
     run(main())
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@each_kind
-def test_loop_closed_with_a_receiver_that_waits_loses_nothing(make: Callable[[], tuple[Any, Any]]) -> None:
-    sender, receiver = make()
-    loop = asyncio.new_event_loop()
-    task = loop.run_until_complete(receiving(receiver))
-    loop.close()
-    assert receiver.statistics().receiving == 0
-    sender.send(1)
-    assert receiver.receive() == 1
-    del task
-    gc.collect()
-
-
-def test_exception_of_a_signal_handler_ends_a_receive_and_a_handler_may_send() -> None:
-    sender, receiver = broadcast(2)
-
-    def handler(number: int, _: object) -> None:
-        if number == signal.SIGUSR1:
-            raise KeyError
-        sender.send("from a handler")
-
-    before = [signal.signal(number, handler) for number in (signal.SIGUSR1, signal.SIGUSR2)]
-    main = threading.main_thread().ident
-    assert main is not None
-
-    def send(number: int) -> None:
-        until(lambda: receiver.statistics().receiving == 1)
-        signal.pthread_kill(main, number)
-
-    try:
-        thread = Thread(send, signal.SIGUSR1)
-        with pytest.raises(KeyError):
-            receiver.receive()
-        thread.result()
-        thread = Thread(send, signal.SIGUSR2)
-        assert receiver.receive() == "from a handler"
-        thread.result()
-    finally:
-        for number, one in zip((signal.SIGUSR1, signal.SIGUSR2), before, strict=True):
-            signal.signal(number, one)
-
-
 def test_end_that_is_collected_is_closed_and_in_a_cycle_too() -> None:
     sender, receiver = channel()
     cycle: list[Any] = [sender]
@@ -363,41 +202,9 @@ def test_end_that_is_collected_is_closed_and_in_a_cycle_too() -> None:
     assert list(receiver) == []
 
 
-def test_many_senders_and_receivers_lose_and_double_nothing() -> None:
-    sender, receiver = channel(4)
-
-    def send(end: Any, first: int) -> None:
-        with end:
-            for number in range(100):
-                end.send(first + number)
-
-    def receive(end: Any) -> list[int]:
-        with end:
-            return list(end)
-
-    async def receive_async(end: Any) -> list[int]:
-        with end:
-            return [item async for item in end]
-
-    senders = [Thread(send, sender.clone(), 1000 * number) for number in range(3)]
-    receivers = [Thread(receive, receiver.clone()), Thread(run, receive_async(receiver.clone()))]
-    sender.close()
-    for one in senders:
-        one.result()
-    got = sorted(item for one in receivers for item in one.result())
-    assert got == [1000 * number + item for number in range(3) for item in range(100)]
-
-
 def test_impossible_capacities_are_refused() -> None:
     for make, wrong in ((channel, -1), (broadcast, 0), (broadcast, -1)):
         with pytest.raises(ValueError, match="capacity must be"):
             make(wrong)
     with pytest.raises(TypeError, match="'str' object cannot be interpreted as an integer"):
         channel("2")  # type: ignore[arg-type]
-
-
-def test_senseless_timeouts_are_refused() -> None:
-    _, receiver = broadcast(1)
-    for timeout, error in ((float("nan"), ValueError), (-0.5, ValueError), (float("inf"), OverflowError)):
-        with pytest.raises(error):
-            receiver.receive(timeout=timeout)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import pickle
-import signal
 import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from waiting import PATIENCE_S, Thread, main_thread_sleeps, run, until, until_async
+from waiting import PATIENCE_S, Thread, run, until, until_async
 
 from fairlead import errors
 from fairlead.sync import CombiningLock
@@ -46,15 +45,6 @@ def queue(lock: CombiningLock, function: Callable[[], Any]) -> Thread:
     return thread
 
 
-def test_section_returns_and_raises_to_its_caller() -> None:
-    lock = CombiningLock()
-    assert lock.run(lambda: (1, 2)) == (1, 2)
-    with pytest.raises(KeyError, match="mine"):
-        lock.run(lambda: {}["mine"])
-    assert lock.statistics() == (False, 0, 0, 1024)
-    assert "unlocked" in repr(lock)
-
-
 def test_holder_runs_the_sections_of_others_in_the_order_of_their_coming() -> None:
     lock, order = CombiningLock(), []
 
@@ -84,22 +74,6 @@ def test_exception_in_a_holders_thread_goes_to_the_caller_with_its_traceback() -
         loser.result()
     assert caught.traceback[-1].name == "fail"
     assert winner.result() == "went on"
-
-
-def test_holder_that_fails_still_runs_the_sections_of_others_and_raises_its_own() -> None:
-    lock, go = CombiningLock(), threading.Event()
-
-    def fail() -> None:
-        go.wait(PATIENCE_S)
-        raise ValueError("mine")
-
-    holder = Thread(lock.run, fail)
-    until(lock.locked)
-    other = queue(lock, threading.get_ident)
-    go.set()
-    with pytest.raises(ValueError, match="mine"):
-        holder.result()
-    assert other.result() == holder.ident
 
 
 def test_batch_bounds_what_a_holder_runs_for_others() -> None:
@@ -137,31 +111,6 @@ def test_section_that_runs_another_of_the_same_lock_is_refused() -> None:
     assert lock.run(lambda: CombiningLock().run(lambda: 3)) == 3
 
 
-def test_signal_handler_that_raises_while_a_section_waits_takes_it_back() -> None:
-    lock, ran = CombiningLock(), []
-    holder = Held(lock)
-
-    def interrupt() -> None:
-        until(lambda: lock.statistics().waiting == 1)
-        until(main_thread_sleeps)  # until then it may have let go of the GIL and not be asleep
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
-
-    def handle(*_: object) -> None:
-        raise InterruptedError
-
-    before = signal.signal(signal.SIGUSR1, handle)
-    try:
-        sender = Thread(interrupt)
-        with pytest.raises(InterruptedError):
-            lock.run(lambda: ran.append(1))
-        sender.result()
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-    assert lock.statistics().waiting == 0
-    holder.let_go()
-    assert ran == []
-
-
 def test_sections_of_threads_and_tasks_exclude_each_other() -> None:
     lock, inside = CombiningLock(batch=3), [0, 0]
 
@@ -190,18 +139,6 @@ def test_sections_of_threads_and_tasks_exclude_each_other() -> None:
     assert lock.statistics()[:2] == (False, 0)
 
 
-def test_free_lock_runs_a_tasks_section_without_a_switch() -> None:
-    async def main() -> None:
-        lock, switched = CombiningLock(), []
-        asyncio.get_running_loop().call_soon(switched.append, 1)
-        assert await lock.run_async(threading.get_ident) == threading.get_ident()
-        with pytest.raises(ZeroDivisionError):
-            await lock.run_async(lambda: 1 // 0)
-        assert switched == []
-
-    run(main())
-
-
 async def queue_task(lock: CombiningLock, function: Callable[[], Any]) -> asyncio.Task[Any]:
     async def body() -> Any:
         return await lock.run_async(function)
@@ -210,22 +147,6 @@ async def queue_task(lock: CombiningLock, function: Callable[[], Any]) -> asynci
     task = asyncio.ensure_future(body())
     await until_async(lambda: lock.statistics().waiting == waiting + 1)
     return task
-
-
-def test_task_that_is_cancelled_before_its_turn_runs_nothing() -> None:
-    async def main() -> None:
-        lock, ran = CombiningLock(), []
-        holder = Held(lock)
-        tasks = [await queue_task(lock, lambda number=number: ran.append(number)) for number in range(3)]  # type: ignore[misc]
-        tasks[1].cancel()
-        await asyncio.wait([tasks[1]])
-        assert tasks[1].cancelled()
-        assert lock.statistics().waiting == 2
-        holder.let_go()
-        await asyncio.gather(tasks[0], tasks[2])
-        assert ran == [0, 2]
-
-    run(main())
 
 
 def test_task_that_is_cancelled_in_its_turn_does_not_block_others() -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
-import pickle
-import weakref
 from typing import Any
 
 import pytest
@@ -69,25 +66,6 @@ def test_senseless_numbers_are_refused(kind: Any, number: Any) -> None:
             kind(number)
 
 
-@kinds
-def test_time_outs_are_kept_and_leave_nothing_behind(kind: Any) -> None:
-    subject = kind(1)
-    for timeout in [0, 1e-9] * 50 + [0.002]:
-        assert subject.wait(timeout) is False
-    for wrong, error in ((math.nan, ValueError), (-0.5, ValueError), (math.inf, OverflowError)):
-        with pytest.raises(error):
-            subject.wait(wrong)
-
-    async def main() -> None:
-        for _ in range(10):
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0):
-                    await subject.wait_async()
-
-    run(main())
-    assert subject.statistics() == (1, 0)
-
-
 def test_waiters_wake_when_the_count_reaches_zero_even_if_it_rises_at_once() -> None:
     event = CountdownEvent(1)
 
@@ -110,52 +88,6 @@ def test_waiters_wake_when_the_count_reaches_zero_even_if_it_rises_at_once() -> 
     with pytest.raises(errors.TooManyReleasesError, match="no further"):
         event.count_up(2**31 - 2)
     assert event.value == 2
-
-
-def test_cancelled_waiter_leaves_and_changes_nothing() -> None:
-    async def main() -> None:
-        latch = Latch(1)
-
-        async def task() -> None:
-            await latch.wait_async()
-
-        first, second = asyncio.ensure_future(task()), asyncio.ensure_future(task())
-        await until_async(lambda: latch.statistics().waiting == 2)
-        first.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await first
-        assert latch.statistics() == (1, 1)
-        latch.count_down()
-        second.cancel()  # after it was woken
-        await asyncio.wait([second])
-        assert latch.statistics() == (0, 0)
-
-    run(main())
-
-
-def test_destructor_may_count_down() -> None:
-    latch = Latch(1)
-
-    class Guard:
-        def __del__(self) -> None:
-            latch.count_down()
-
-    waiter = Thread(latch.wait)
-    until(lambda: latch.statistics().waiting == 1)
-    Guard()
-    assert waiter.result() is True
-
-
-@kinds
-def test_it_shows_its_state_and_its_pickle_is_the_same_one(kind: Any) -> None:
-    subject = kind(2)
-    assert repr(subject).startswith(f"<fairlead.sync.{kind.__name__} value=2, 0 waiting, at 0x")
-    assert subject.value == 2
-    assert kind(0).is_set()
-    assert pickle.loads(pickle.dumps(subject)).value == 2
-    with pytest.raises(AttributeError):
-        subject.value = 1
-    assert weakref.ref(subject)() is subject
 
 
 def test_countdown_starts_at_zero_and_a_latch_needs_a_count() -> None:

@@ -68,32 +68,3 @@ def test_wait_after_a_clear_lasts_until_the_next_set() -> None:
     until(lambda: event.statistics().waiting == 1)
     event.set()
     assert thread.result() is True
-
-
-def test_task_is_woken_by_a_thread_and_cancelled_waits_leave() -> None:
-    async def main() -> None:
-        event = Event()
-        kept, cancelled = asyncio.ensure_future(_wait(event)), asyncio.ensure_future(_wait(event))
-        await until_async(lambda: event.statistics().waiting == 2)
-        cancelled.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await cancelled
-        assert event.statistics().waiting == 1
-        Thread(event.set).result()
-        assert await kept is True
-
-    asyncio.run(main())
-
-
-@pytest.mark.parametrize("timeout", [float("nan"), -2, "soon"])
-def test_senseless_timeouts_are_refused(timeout: object) -> None:
-    with pytest.raises((ValueError, TypeError)):
-        Event().wait(timeout)  # type: ignore[arg-type]
-
-
-def test_event_shows_its_state() -> None:
-    event = Event()
-    assert repr(event).startswith("<fairlead.sync.Event unset, 0 waiting, at 0x")
-    event.set()
-    assert repr(event).startswith("<fairlead.sync.Event set, 0 waiting, at 0x")
-    assert event.statistics().is_set is True

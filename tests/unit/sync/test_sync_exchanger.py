@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import gc
 import pickle
-import signal
-import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import trio
 from waiting import Thread, run, until, until_async
 
 from fairlead import errors
-from fairlead.sync import Exchanger, handle
+from fairlead.sync import Exchanger, channel, handle
 
 pytestmark = pytest.mark.ends_and_free
 
@@ -27,54 +25,6 @@ async def waiting(exchanger: Exchanger[Any], item: Any) -> asyncio.Task[Any]:
     task = asyncio.ensure_future(body())
     await until_async(lambda: exchanger.statistics().waiting == 1)
     return task
-
-
-def test_threads_and_tasks_get_what_the_other_brought() -> None:
-    exchanger: Exchanger[str] = Exchanger()
-    thread = Thread(exchanger.exchange, "of a thread")
-    until(lambda: exchanger.statistics().waiting == 1)
-    assert exchanger.exchange("of another") == "of a thread"
-    assert thread.result() == "of another"
-
-    async def main() -> None:
-        task = await waiting(exchanger, "of a task")
-        assert Thread(exchanger.exchange, "of a thread").result() == "of a task"
-        assert await task == "of a thread"
-        first = await waiting(exchanger, None)
-        assert await exchanger.exchange_async("of the second") is None
-        assert await first == "of the second"
-
-    run(main())
-    assert repr(exchanger).startswith("<fairlead.sync.Exchanger open, 0 waiting, at ")
-
-
-def test_trio_tasks_exchange_and_one_cancelled_after_that_has_what_it_got() -> None:
-    exchanger: Exchanger[str] = Exchanger()
-    seen: list[Any] = []
-
-    async def party(mine: str) -> None:
-        with trio.CancelScope() as scope:
-            scopes.append(scope)
-            seen.append(await exchanger.exchange_async(mine))
-            await trio.lowlevel.checkpoint()
-            seen.append("never")
-
-    async def main() -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(party, "a")
-            nursery.start_soon(party, "b")
-        assert sorted(seen) == ["a", "b", "never", "never"]
-        seen.clear()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(party, "c")
-            while exchanger.statistics().waiting == 0:
-                await trio.lowlevel.checkpoint()
-            scopes[-1].cancel()
-            seen.append(exchanger.exchange("d", timeout=0))
-
-    scopes: list[trio.CancelScope] = []
-    trio.run(main)
-    assert seen == ["c", "d"]
 
 
 def test_waiter_that_leaves_keeps_its_item_and_the_next_two_meet() -> None:
@@ -102,96 +52,34 @@ def test_waiter_that_leaves_keeps_its_item_and_the_next_two_meet() -> None:
     assert thread.result() == 2
 
 
-def test_cancelled_after_it_has_met_a_task_returns_and_is_cancelled_at_its_next_wait() -> None:
-    async def main() -> None:
-        exchanger: Exchanger[str] = Exchanger()
-        got: list[str] = []
-
-        async def body() -> None:
-            got.append(await exchanger.exchange_async("mine"))
-            await asyncio.sleep(3600)
-
-        for first in "cancel", "exchange":
-            task = asyncio.ensure_future(body())
-            await until_async(lambda: exchanger.statistics().waiting == 1)
-            if first == "cancel":
-                task.cancel()
-            assert exchanger.exchange("yours", timeout=0) == "mine"
-            task.cancel()
-            await asyncio.wait([task])
-            assert task.cancelled()
-            assert got.pop() == "yours"
-
-    run(main())
-
-
-def test_closing_a_loop_with_a_waiter_leaves_no_partner_for_the_next() -> None:
+@pytest.mark.parametrize("how", ["thread", "task"])
+def test_closing_ends_a_wait_and_refuses_later_calls(how: str) -> None:
     exchanger: Exchanger[int] = Exchanger()
-    loop = asyncio.new_event_loop()
-    task = loop.run_until_complete(waiting(exchanger, 1))
-    loop.close()
-    assert exchanger.statistics() == (0, False)
-    with pytest.raises(errors.WaitTimeoutError):
-        exchanger.exchange(2, timeout=0)
-    task._log_destroy_pending = False  # type: ignore[attr-defined]
-    del task
-    gc.collect()
+    sender, receiver = channel(0)
 
+    async def in_a_task(call: Callable[[int], Any]) -> None:
+        await call(1)
 
-def test_closing_ends_every_wait_and_refuses_later_calls() -> None:
-    async def main() -> None:
-        for kind in "thread", "task":
-            exchanger: Exchanger[int] = Exchanger()
-            if kind == "thread":
-                waits: Any = Thread(exchanger.exchange, 1)
-                await until_async(lambda: exchanger.statistics().waiting == 1)  # noqa: B023
-            else:
-                waits = await waiting(exchanger, 1)
-            exchanger.close()
-            exchanger.close()
-            with pytest.raises(errors.ChannelClosedError, match="exchanger"):
-                waits.result() if kind == "thread" else await waits
-            with pytest.raises(errors.ChannelClosedError):
-                exchanger.exchange(1, timeout=0)
-            with pytest.raises(errors.ChannelClosedError):
-                await exchanger.exchange_async(1)
-            assert "closed" in repr(exchanger)
-
-    run(main())
-
-
-def test_exception_of_a_signal_handler_ends_it_and_a_destructor_may_exchange() -> None:
-    exchanger: Exchanger[str] = Exchanger()
-
-    def handler(_number: int, _frame: object) -> None:
-        raise KeyError
-
-    before = signal.signal(signal.SIGUSR1, handler)
-    main = threading.main_thread().ident
-    assert main is not None
-
-    def interrupt() -> None:
-        until(lambda: exchanger.statistics().waiting == 1)
-        signal.pthread_kill(main, signal.SIGUSR1)
-
-    try:
-        thread = Thread(interrupt)
-        with pytest.raises(KeyError):
-            exchanger.exchange("kept")
-        thread.result()
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-    assert exchanger.statistics().waiting == 0
-
-    class Exchanges:
-        def __del__(self) -> None:
-            exchanger.exchange("of a destructor", timeout=0)
-
-    waits = Thread(exchanger.exchange, "of a thread")
-    until(lambda: exchanger.statistics().waiting == 1)
-    Exchanges()
-    gc.collect()
-    assert waits.result() == "of a destructor"
+    for call, call_async, waits, close in [
+        (
+            exchanger.exchange,
+            exchanger.exchange_async,
+            lambda: exchanger.statistics().waiting,
+            exchanger.close,
+        ),
+        (sender.send, sender.send_async, lambda: sender.statistics().sending, receiver.close),
+    ]:
+        waiter = Thread(call, 1) if how == "thread" else Thread(run, in_a_task(call_async))
+        until(lambda: waits() == 1)  # noqa: B023
+        close()
+        close()
+        with pytest.raises(errors.ChannelClosedError):
+            waiter.result()
+        with pytest.raises(errors.ChannelClosedError):
+            call(1)
+        with pytest.raises(errors.ChannelClosedError):
+            run(in_a_task(call_async))
+    assert "closed" in repr(exchanger)
 
 
 def test_many_meet_in_pairs_and_nothing_is_lost_or_doubled() -> None:

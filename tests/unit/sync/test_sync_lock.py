@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import gc
-import math
-import signal
 import sys
-import threading
 import time
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from waiting import Thread, main_thread_sleeps, until
+from endings import handling, interrupting
+from waiting import Thread, until
+
+pytest.importorskip("trio")
 
 from fairlead import errors
 from fairlead.sync import BoundedSemaphore, Event, Lock, Semaphore
@@ -27,26 +25,6 @@ LONGEST = 9223372036.0
 @pytest.fixture(params=[False, True], ids=["barging", "fair"])
 def lock(request: pytest.FixtureRequest) -> Lock:
     return Lock(fair=request.param)
-
-
-@pytest.fixture
-def handler() -> Iterator[Any]:
-    """Sets the handler of SIGUSR1, which the test sends to its own thread."""
-    if threading.current_thread() is not threading.main_thread():
-        pytest.skip("only the main thread sees to signals")
-    before = signal.getsignal(signal.SIGUSR1)
-    yield lambda function: signal.signal(signal.SIGUSR1, function)
-    signal.signal(signal.SIGUSR1, before)
-
-
-def interrupt(state: Any) -> None:
-    """Sends the signal to the main thread once the state is there, and the thread asleep.
-
-    Before that it has let go of the GIL and not gone to sleep yet: a signal then does not wake it.
-    """
-    until(state)
-    until(main_thread_sleeps)
-    signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
 
 
 def test_lock_is_held_by_one_at_a_time(lock: Lock) -> None:
@@ -79,57 +57,12 @@ def test_release_of_a_free_lock_is_refused(lock: Lock) -> None:
     assert not lock.acquire(False)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ({"timeout": math.nan}, ValueError),
-        ({"timeout": -0.5}, ValueError),
-        ({"timeout": -math.inf}, ValueError),
-        ({"timeout": math.inf}, OverflowError),
-        ({"timeout": 1e300}, OverflowError),
-        ({"timeout": 2e10}, OverflowError),
-        ({"timeout": "1"}, TypeError),
-        ({"blocking": False, "timeout": 1}, ValueError),
-        ({"nothing": 1}, TypeError),
-    ],
-)
-def test_senseless_arguments_of_acquire_are_refused(
-    lock: Lock, arguments: Any, error: type[Exception]
-) -> None:
-    with pytest.raises(error):
-        lock.acquire(**arguments)
-    assert not lock.locked()
-
-
-@pytest.mark.parametrize("timeout", [None, -1, 0, 0.0, 5, LONGEST - 1])
-def test_a_free_lock_is_taken_whatever_the_timeout(lock: Lock, timeout: Any) -> None:
-    assert lock.acquire(timeout=timeout) is True
-
-
 def test_timeout_is_kept_and_leaves_nothing_behind(lock: Lock) -> None:
     lock.acquire()
     before = time.monotonic()
     assert lock.acquire(timeout=0.01) is False
     assert time.monotonic() - before >= 0.01
     assert lock.statistics() == (True, 0, lock.statistics().fair)
-
-
-def test_any_thread_may_release(lock: Lock) -> None:
-    lock.acquire()
-    waiter = Thread(lock.acquire)
-    until(lambda: lock.statistics().waiting == 1)
-    Thread(lock.release).result()
-    assert waiter.result() is True
-    assert lock.locked()
-
-
-def test_a_thousand_timeouts_leave_nothing_behind(lock: Lock) -> None:
-    lock.acquire()
-    for _ in range(1000):
-        assert not lock.acquire(timeout=1e-9)
-    assert lock.statistics().waiting == 0
-    lock.release()
-    assert lock.acquire(False)
 
 
 def test_fair_lock_is_taken_in_the_order_of_waiting() -> None:
@@ -172,69 +105,26 @@ def test_waiter_that_waited_for_long_is_served_before_newcomers() -> None:
     assert waiter.result() is True
 
 
-def test_lock_excludes_under_contention(lock: Lock) -> None:
-    inside = [0]
-
-    def work() -> None:
-        for _ in range(500):
-            with lock:
-                seen = inside[0]
-                inside[0] = seen + 1
-
-    for thread in [Thread(work) for _ in range(4)]:
-        thread.result()
-    assert inside == [2000]
-    assert lock.statistics() == (False, 0, lock.statistics().fair)
-
-
-def test_exception_of_a_signal_handler_ends_the_wait_without_the_lock(lock: Lock, handler: Any) -> None:
-    class Stop(Exception):
-        pass
-
-    def stop(*_: object) -> None:
-        raise Stop
-
-    handler(stop)
-    lock.acquire()
-    sender = Thread(interrupt, lambda: lock.statistics().waiting == 1)
-    with pytest.raises(Stop):
-        lock.acquire()
-    sender.result()
-    assert lock.statistics().waiting == 0
-    lock.release()
-    assert lock.acquire(False)
-    assert not lock.acquire(False)
-
-
-def test_wait_goes_on_in_its_place_after_a_signal_handler_returns(handler: Any) -> None:
+def test_wait_goes_on_in_its_place_after_a_signal_handler_returns() -> None:
     lock, order, handled = Lock(fair=True), [], []
-    handler(lambda *_: handled.append(1))
     lock.acquire()
 
     def others() -> None:
         until(lambda: lock.statistics().waiting == 1)
         second = Thread(lambda: lock.acquire() and order.append("second"))
-        until(lambda: lock.statistics().waiting == 2)
-        interrupt(lambda: True)
+        interrupting(lambda: lock.statistics().waiting == 2).result()
         until(lambda: handled and lock.statistics().waiting == 2)
         lock.release()
         until(lambda: order)
         lock.release()
         second.result()
 
-    other = Thread(others)
-    lock.acquire()
-    order.append("first")
-    other.result()
+    with handling(lambda: handled.append(1)):
+        other = Thread(others)
+        lock.acquire()
+        order.append("first")
+        other.result()
     assert order == ["first", "second"]
-
-
-def test_signal_handler_may_release_what_its_thread_waits_for(lock: Lock, handler: Any) -> None:
-    handler(lambda *_: lock.release())
-    lock.acquire()
-    sender = Thread(interrupt, lambda: lock.statistics().waiting == 1)
-    assert lock.acquire() is True
-    sender.result()
 
 
 @pytest.mark.skipif(sys.implementation.name == "pypy", reason="PyPy's sys.getsizeof knows no sizes")
@@ -242,36 +132,6 @@ def test_signal_handler_may_release_what_its_thread_waits_for(lock: Lock, handle
 def test_primitive_and_its_cell_take_at_most_two_cache_lines(kind: Any) -> None:
     cell = 64  # at most, as sync/wait/waitq.c asserts
     assert sys.getsizeof(kind()) + cell <= 128
-
-
-def test_destructor_may_release(lock: Lock) -> None:
-    class Guard:
-        def __del__(self) -> None:
-            lock.release()
-
-    lock.acquire()
-    guard = Guard()
-    waiter = Thread(lock.acquire)
-    until(lambda: lock.statistics().waiting == 1)
-    del guard
-    gc.collect()  # PyPy calls destructors when it collects
-    assert waiter.result() is True
-
-
-def test_lock_shows_its_state() -> None:
-    lock = Lock()
-    assert lock.statistics() == (False, 0, False)
-    assert repr(lock).startswith("<fairlead.sync.Lock unlocked, 0 waiting, at 0x")
-    lock.acquire()
-    waiter = Thread(lock.acquire)
-    until(lambda: lock.statistics().waiting == 1)
-    assert lock.statistics().locked is True
-    assert repr(lock).startswith("<fairlead.sync.Lock locked, 1 waiting, at 0x")
-    with pytest.raises(AttributeError):
-        lock.statistics().locked = False  # type: ignore[misc]
-    lock.release()
-    waiter.result()
-    assert Lock(fair=True).statistics().fair is True
 
 
 def test_lock_can_be_referred_to_weakly(lock: Lock) -> None:

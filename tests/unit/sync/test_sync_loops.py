@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import signal
 import threading
 import weakref
 from collections.abc import Generator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from waiting import Thread, main_thread_sleeps, run, until, until_async
+from waiting import Thread, run, until_async
 
-from fairlead.sync import Lock, Semaphore
+from fairlead.sync import Semaphore
 from fairlead.wait import Mailbox, Operation, add_loop
 
 kinds = pytest.mark.parametrize("fair", [False, True], ids=["barging", "fair"])
@@ -64,39 +62,6 @@ def test_many_grants_of_one_moment_arrive_in_order() -> None:
         assert order == list(range(50))
 
     run(main())
-
-
-@pytest.mark.filterwarnings("ignore:.*was never awaited", "ignore::pytest.PytestUnraisableExceptionWarning")
-@kinds
-def test_loop_closed_with_a_queued_waiter_loses_nothing(fair: bool) -> None:
-    semaphore = Semaphore(0, fair=fair)
-    loop = asyncio.new_event_loop()
-    task = new_waiter(loop, semaphore)
-    loop.close()
-    assert semaphore.statistics().waiting == 0
-    semaphore.release()
-    assert semaphore.acquire(blocking=False)
-    assert not task.done()
-    task.get_coro().close()
-    task._log_destroy_pending = False
-
-
-@kinds
-def test_closing_a_loop_with_a_granted_waiter_passes_the_permit_on(fair: bool) -> None:
-    semaphore = Semaphore(0, fair=fair)
-    loop = asyncio.new_event_loop()
-    tasks = [new_waiter(loop, semaphore) for _ in range(3)]
-    thread = Thread(lambda: semaphore.acquire(timeout=30))
-    until(lambda: semaphore.statistics().waiting == 4)
-    semaphore.release()
-    loop.close()
-    assert thread.result() is True
-    semaphore.release(5)
-    assert semaphore.statistics()[:2] == (5, 0)
-    for task in tasks:
-        task.get_coro().close()
-        task._log_destroy_pending = False
-    assert semaphore.statistics()[:2] == (5, 0)
 
 
 @kinds
@@ -196,62 +161,3 @@ def test_release_while_another_thread_drops_the_port_of_an_ended_loop_loses_noth
     for ticket in tickets:
         ticket.close()
     assert all(semaphore.statistics()[:2] == (1, 0) for semaphore in semaphores)
-
-
-def test_two_loops_in_two_threads_pass_one_lock_to_and_fro() -> None:
-    lock, turns = Lock(fair=True), []
-
-    async def player(me: int) -> None:
-        for _ in range(50):
-            async with lock:
-                turns.append(me)
-                await asyncio.sleep(0)
-
-    async def main(me: int) -> None:
-        await asyncio.gather(player(me), player(me))
-
-    for one in [Thread(run, main(0)), Thread(run, main(1))]:
-        one.result()
-    assert turns.count(0) == turns.count(1) == 100
-
-
-def test_uvloop_wakes_its_tasks_and_loses_nothing_when_it_closes() -> None:
-    uvloop = pytest.importorskip("uvloop")
-    semaphore = Semaphore(0)
-    loop = uvloop.new_event_loop()
-    tasks = [new_waiter(loop, semaphore) for _ in range(3)]
-    thread = Thread(semaphore.release)
-    loop.run_until_complete(asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED))
-    thread.result()
-    assert sum(task.done() for task in tasks) == 1
-    semaphore.release()
-    loop.close()
-    assert semaphore.statistics()[:2] == (1, 0)
-    for task in tasks:
-        if not task.done():
-            task.get_coro().close()
-            task._log_destroy_pending = False
-
-
-def test_release_in_a_signal_handler_wakes_a_task_while_its_loop_sleeps() -> None:
-    """The handler runs inside the loop's wait for events, which nothing but the port's descriptor ends."""
-    if not Path("/proc/self/task").exists():
-        pytest.skip("needs /proc to see that the loop sleeps")
-    if threading.current_thread() is not threading.main_thread():
-        pytest.skip("only the main thread sees to signals")
-    semaphore = Semaphore(0)
-
-    def send() -> None:
-        until(lambda: semaphore.statistics().waiting == 1 and main_thread_sleeps())
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
-
-    async def main() -> None:
-        await semaphore.acquire_async()
-
-    before = signal.signal(signal.SIGUSR1, lambda *_: semaphore.release())
-    try:
-        sender = Thread(send)
-        run(main())
-        sender.result()
-    finally:
-        signal.signal(signal.SIGUSR1, before)

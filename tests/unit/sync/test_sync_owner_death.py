@@ -10,10 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import trio
+from blockingcalls import HOLDINGS, LIMITER, Holding
 from waiting import Thread, run, until, until_async
 
 from fairlead.errors import BrokenLockError, NotHeldError, OwnerDeathWarning, UsageError
-from fairlead.sync import CapacityLimiter, Condition, Event, Lock, RLock, RWLock, StampedLock, select, waits
+from fairlead.sync import CapacityLimiter, Condition, Event, Lock, RLock, select, waits
 
 FREE_THREADED = not getattr(sys, "_is_gil_enabled", lambda: True)()
 
@@ -42,19 +44,40 @@ def in_a_thread_that_ends_when(event: Event, lock: Lock | RLock) -> threading.Th
     return thread
 
 
-@pytest.mark.parametrize("make", [Lock, RLock, lambda: Lock(fair=True)], ids=["Lock", "RLock", "fair"])
-def test_thread_that_comes_to_wait_is_warned_once_and_waits(make: Callable[[], Lock | RLock]) -> None:
-    lock = make()
-    ended_with(lock)
-    with pytest.warns(OwnerDeathWarning, match="is held by a thread that has ended") as told:
-        assert not lock.acquire(timeout=0.02)
-    assert len(told) == 1
-    assert repr(lock).split(" locked")[0] in str(told[0].message)
+def until_told(wait: Callable[..., Any]) -> None:
+    """The system's thread may end a little after Python's."""
+
+    def is_told() -> bool:
+        try:
+            return bool(wait(timeout=0.001))
+        except OwnerDeathWarning as warning:
+            return "a thread" in str(warning)
+
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert not lock.acquire(False)  # who does not wait is not told
+        until(is_told)
+
+
+@pytest.mark.parametrize("holding", [*HOLDINGS, LIMITER], ids=lambda one: one.name)
+def test_thread_that_ended_as_holder_is_reported_once_to_each_thread_and_task_that_comes_to_wait(
+    holding: Holding,
+) -> None:
+    lock = holding.make()
+    Thread(holding.calls(lock, holding.taken)[0]).result()
+    wait, wait_async, _ = holding.calls(lock, holding.wanted)
+
+    async def main() -> None:
         with pytest.raises(OwnerDeathWarning):
-            lock.acquire(timeout=1000)
+            await wait_async()
+
+    until_told(wait)
+    with pytest.warns(OwnerDeathWarning, match="ended") as told:
+        assert not wait(timeout=0.02)
+    assert len(told) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not wait(False)  # who does not wait is not told
+        run(main())
     assert lock.statistics().waiting == 0
 
 
@@ -212,89 +235,74 @@ def test_many_threads_that_end_while_others_wait_are_each_reported() -> None:
             assert len(told) == before + 1, i
 
 
-async def come_in(face: Any) -> None:
-    await face.acquire_async()
+async def come_in(take_async: Callable[[], Any]) -> None:
+    await take_async()
 
 
-def faces() -> list[Any]:
-    """Of each that knows its task, by which it is taken first, and by which somebody else waits then."""
-    lock, written, read, limiter = RLock(), RWLock(), RWLock(), CapacityLimiter(1)
-    return [
-        (lock, lock),
-        (written.writing, written.reading),
-        (read.reading, read.writing),
-        (limiter, limiter),
-    ]
+OF_TASKS = [one for one in [*HOLDINGS, LIMITER] if one.kind in {"RLock", "RWLock", "CapacityLimiter"}]
+each_that_knows_its_task = pytest.mark.parametrize("holding", OF_TASKS, ids=lambda one: one.name)
 
 
-IDS = ["RLock", "RWLock written", "RWLock read", "CapacityLimiter"]
-
-
-@pytest.mark.parametrize("which", range(4), ids=IDS)
-def test_task_that_ended_as_holder_is_reported_to_tasks_and_threads_that_come(which: int) -> None:
-    taken, wanted = faces()[which]
+@each_that_knows_its_task
+def test_task_that_ended_as_holder_is_reported_to_tasks_and_threads_that_come(holding: Holding) -> None:
+    lock = holding.make()
+    wait, wait_async, _ = holding.calls(lock, holding.wanted)
+    _, take_async, _ = holding.calls(lock, holding.taken)
 
     async def main() -> None:
-        await asyncio.create_task(come_in(taken), name="leaves it")
+        await asyncio.create_task(come_in(take_async), name="leaves it")
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            waiter = asyncio.create_task(come_in(wanted))
+            waiter = asyncio.create_task(come_in(wait_async))
             await until_async(lambda: told)
         assert [type(one.message) for one in told] == [OwnerDeathWarning]
         assert "task that has ended" in str(told[0].message)
-        if which < 3:
-            [wait] = waits()
-            [owner] = wait.owners
+        if holding is not LIMITER:
+            [wait_seen] = waits()
+            [owner] = wait_seen.owners
             assert (owner.task, owner.ended) == ("leaves it", True)
-            assert "held by task 'leaves it', which has ended, of thread" in str(wait)
+            assert "held by task 'leaves it', which has ended, of thread" in str(wait_seen)
         waiter.cancel()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert not await asyncio.to_thread(wanted.acquire, False)  # who does not wait is not told
+            assert not await asyncio.to_thread(wait, False)  # who does not wait is not told
             with pytest.raises(OwnerDeathWarning):
-                await come_in(wanted)
-            if not FREE_THREADED or which > 0:  # there an RLock's task is known in its own thread
+                await come_in(wait_async)
+            if not FREE_THREADED or holding.kind != "RLock":  # there its task is known in its own thread
                 with pytest.raises(OwnerDeathWarning):
-                    await asyncio.to_thread(wanted.acquire, True, 1000)
+                    await asyncio.to_thread(wait, True, 1000)
 
     run(main())
 
 
-@pytest.mark.parametrize("which", range(4), ids=IDS)
-def test_task_of_trio_that_ended_as_holder_is_reported(which: int) -> None:
-    trio = pytest.importorskip("trio")
-    taken, wanted = faces()[which]
+@each_that_knows_its_task
+def test_task_of_trio_that_ended_as_holder_is_reported(holding: Holding) -> None:
+    lock = holding.make()
 
     async def main() -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(come_in, taken)
+            nursery.start_soon(come_in, holding.calls(lock, holding.taken)[1])
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             with pytest.raises(OwnerDeathWarning, match="task that has ended"):
-                await come_in(wanted)
+                await come_in(holding.calls(lock, holding.wanted)[1])
 
     trio.run(main)
 
 
-@pytest.mark.parametrize("which", range(4), ids=IDS)
-def test_task_that_lives_is_not_reported(which: int) -> None:
-    taken, wanted = faces()[which]
-
-    async def stay(leave: asyncio.Event) -> None:
-        async with taken:
-            await leave.wait()
+@each_that_knows_its_task
+def test_task_that_lives_is_not_reported(holding: Holding) -> None:
+    lock = holding.make()
+    wait, wait_async, _ = holding.calls(lock, holding.wanted)
 
     async def main() -> None:
-        leave = asyncio.Event()
-        holder = asyncio.create_task(stay(leave))
-        await asyncio.sleep(0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            waiter = asyncio.create_task(come_in(wanted))
-            await asyncio.sleep(0)
-            assert not await asyncio.to_thread(wanted.acquire, True, 0.001)
-        leave.set()
-        await asyncio.gather(holder, waiter)
+        async with holding.block(lock, holding.taken):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                waiter = asyncio.create_task(come_in(wait_async))
+                await asyncio.sleep(0)
+                assert not await asyncio.to_thread(wait, True, 0.001)
+        await waiter
 
     run(main())
 
@@ -312,49 +320,6 @@ def test_acquire_that_gather_wraps_in_a_task_is_reported_as_held_by_an_ended_tas
                 await lock.acquire_async()
 
     run(main())
-
-
-@pytest.mark.parametrize(
-    "calls",
-    [
-        lambda lock: (lock.writing.acquire, lock.reading.acquire, lock.reading.acquire_async),
-        lambda lock: (lock.reading.acquire, lock.writing.acquire, lock.writing.acquire_async),
-    ],
-    ids=["written", "read"],
-)
-def test_thread_that_ended_as_holder_of_a_rwlock_is_reported_to_newcomers(calls: Any) -> None:
-    told_to_who_comes(*calls(RWLock()))
-
-
-@pytest.mark.parametrize("taken", ["acquire_read", "acquire_write"])
-def test_thread_that_ended_as_holder_of_a_stamped_lock_is_reported_to_newcomers(taken: str) -> None:
-    lock = StampedLock()
-    told_to_who_comes(getattr(lock, taken), lock.acquire_write, lock.acquire_write_async)
-
-
-def test_thread_that_ended_with_a_token_is_reported_to_newcomers() -> None:
-    limiter = CapacityLimiter(1)
-    told_to_who_comes(limiter.acquire, limiter.acquire, limiter.acquire_async)
-
-
-def told_to_who_comes(take: Any, wait: Any, wait_async: Any) -> None:
-    Thread(take).result()
-
-    async def main() -> None:
-        await wait_async()
-
-    def is_told() -> bool:
-        try:
-            return bool(wait(timeout=0.001))
-        except OwnerDeathWarning as warning:
-            return "a thread" in str(warning)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        until(is_told)  # the system's thread may end a little after Python's
-        assert not wait(False)
-        with pytest.raises(OwnerDeathWarning):
-            run(main())
 
 
 def test_token_on_behalf_of_a_task_that_is_done_may_be_returned_by_any_thread_and_is_not_reported() -> None:
@@ -439,13 +404,13 @@ class EndsWhenLookedAt(asyncio.Task[None]):
         return super().done()
 
 
-@pytest.mark.parametrize("which", range(3), ids=IDS[:3])
-def test_task_that_releases_and_ends_during_the_lookup_is_not_reported(which: int) -> None:
-    taken, wanted = faces()[which]
+@pytest.mark.parametrize("holding", [one for one in OF_TASKS if one is not LIMITER], ids=lambda one: one.name)
+def test_task_that_releases_and_ends_during_the_lookup_is_not_reported(holding: Holding) -> None:
+    lock = holding.make()
     inside, leave = Event(), Event()
 
     async def body() -> None:
-        async with taken:
+        async with holding.block(lock, holding.taken):
             inside.set()
             await leave.wait_async()
 
@@ -453,8 +418,10 @@ def test_task_that_releases_and_ends_during_the_lookup_is_not_reported(which: in
         task = EndsWhenLookedAt(body())
         task.leave = leave
         await inside.wait_async()
-        comer = Thread(wanted.acquire)
-        if which == 0 and FREE_THREADED:  # there only its own thread asks for the task of an RLock
+        comer = Thread(holding.calls(lock, holding.wanted)[0])
+        if (
+            holding.kind == "RLock" and FREE_THREADED
+        ):  # there only its own thread asks for the task of an RLock
             leave.set()
         await leave.wait_async()
         await task

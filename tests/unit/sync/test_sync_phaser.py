@@ -6,13 +6,14 @@ import asyncio
 import gc
 import pickle
 import random
-import signal
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import trio
+from blockingcalls import Blocked
+from endings import each_ending
 from waiting import Thread, run, until, until_async
 
 from fairlead import errors
@@ -59,91 +60,33 @@ def test_phases_end_when_all_have_arrived_and_on_advance_runs_in_between() -> No
     assert repr(phaser).startswith("<fairlead.sync.Phaser in phase 3, 0 of 3 arrived, at ")
 
 
-def test_trio_tasks_and_threads_meet() -> None:
-    phaser = Phaser(3)
-    thread = Thread(phaser.arrive_and_wait)
-    got: list[Any] = []
-
-    async def party() -> None:
-        got.append(await phaser.arrive_and_wait_async())
-
-    async def main() -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(party)
-            nursery.start_soon(party)
-
-    trio.run(main)
-    assert [*got, thread.result()] == [1, 1, 1]
-
-
-def test_parties_register_arrive_without_waiting_and_go() -> None:
+def test_parties_register_arrive_without_waiting_and_go_until_none_is_left() -> None:
     phaser = Phaser()
     assert (phaser.parties, phaser.terminated) == (0, False)
-    assert phaser.register() == 0
-    assert phaser.bulk_register(2) == 0
-    assert phaser.bulk_register(0) == 0
-    assert [phaser.arrive(), phaser.arrive()] == [0, 0]
-    assert phaser.arrived == 2
-    thread = Thread(phaser.wait_phase, 0)
-    until(waits(phaser))
-    assert phaser.arrive_and_deregister() == 0
-    assert thread.result() == 1
+    assert phaser.register() == phaser.bulk_register(2) == phaser.bulk_register(0) == 0
+    assert [phaser.arrive(), phaser.arrive(), phaser.arrive_and_deregister()] == [0, 0, 0]
     assert phaser.statistics() == (1, 2, 0, 0, False)
     assert [phaser.arrive_and_deregister(), phaser.arrive_and_deregister()] == [1, 1]
     assert phaser.terminated
-    assert phaser.phase == 1
     assert "terminated" in repr(phaser)
     assert phaser.register() is phaser.arrive() is phaser.arrive_and_wait() is phaser.wait_phase(1) is None
     assert phaser.statistics() == (1, 0, 0, 0, True)
 
 
-def test_timed_out_and_cancelled_parties_have_arrived() -> None:
-    phaser = Phaser(4)
-    for timeout in 0, 1e-6:
-        with pytest.raises(errors.WaitTimeoutError, match="the caller has"):
-            phaser.arrive_and_wait(timeout)
-        with pytest.raises(TimeoutError):
-            phaser.wait_phase(0, timeout=timeout)
-    assert phaser.statistics() == (0, 4, 2, 0, False)
-
-    async def main() -> None:
-        task = await arriving(phaser)
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.cancelled()
-        assert phaser.statistics() == (0, 4, 3, 0, False)
-        unused = phaser.arrive_and_wait_async()
-        unused.close()
-        assert phaser.arrived == 3
-        assert await phaser.arrive_and_wait_async() == 1
-
-    run(main())
-
-
-def test_await_phase_waits_for_a_later_phase_and_passes_an_earlier_one() -> None:
-    phaser = Phaser(1)
-    thread = Thread(phaser.wait_phase, 2)
-    until(waits(phaser))
-    for phase in range(3):
-        assert phaser.statistics().waiting == 1
-        assert phaser.arrive() == phase
-    assert thread.result() == 3
-    assert phaser.wait_phase(0) == phaser.wait_phase(2) == 3
-
-    async def main() -> None:
-        async def watch() -> Any:
-            return await phaser.wait_phase_async(4)
-
-        task = asyncio.ensure_future(watch())
-        await until_async(waits(phaser))
-        phaser.arrive()
-        await asyncio.sleep(0)
-        assert not task.done()
-        phaser.arrive()
-        assert await task == 5
-        assert await phaser.wait_phase_async(1) == 5
-
-    run(main())
+@each_ending
+def test_party_whose_wait_ends_has_arrived(ending: Callable[[Blocked], None]) -> None:
+    phaser = Phaser(2)
+    ending(
+        Blocked(
+            phaser,
+            phaser.arrive_and_wait,
+            phaser.arrive_and_wait_async,
+            lambda: phaser.statistics().waiting,
+            phaser.arrive,
+        )
+    )
+    assert phaser.statistics() == (0, 2, 1, 0, False)
+    assert phaser.arrive_and_wait() == 1
 
 
 def test_what_on_advance_returns_or_raises_ends_it() -> None:
@@ -227,70 +170,16 @@ def test_a_child_is_one_party_of_its_parent_while_it_has_some() -> None:
     assert Phaser(5, parent=root).parties == 0
 
 
-def test_terminate_wakes_all_the_tree() -> None:
-    async def main() -> None:
-        root = Phaser(2)
-        child = Phaser(2, parent=root)
-        thread = Thread(root.arrive_and_wait)
-        until(waits(root))
-        task = await arriving(child)
-        child.terminate()
-        child.terminate()
-        assert await task is None
-        assert thread.result() is None
-        assert await child.arrive_and_wait_async() is None
-        assert root.terminated
-
-    run(main())
-
-
-def test_loop_closed_with_one_that_waits_has_its_arrival_counted() -> None:
-    phaser = Phaser(2)
-    loop = asyncio.new_event_loop()
-    task = loop.run_until_complete(arriving(phaser))
-    loop.close()
-    assert phaser.statistics() == (0, 2, 1, 0, False)
-    assert phaser.arrive_and_wait() == 1
-    task._log_destroy_pending = False  # type: ignore[attr-defined]
-    del task
-    gc.collect()
-
-
-def test_signal_handlers_run_and_one_that_raises_ends_the_wait_and_a_destructor_may_arrive() -> None:
-    phaser = Phaser(3)
-
-    def handler(number: int, _: object) -> None:
-        if number == signal.SIGUSR1:
-            raise KeyError
-        phaser.arrive()
-
-    before = [signal.signal(number, handler) for number in (signal.SIGUSR1, signal.SIGUSR2)]
-    main = threading.main_thread().ident
-    assert main is not None
-
-    def interrupt(number: int) -> None:
-        until(waits(phaser))
-        signal.pthread_kill(main, number)
-
-    class Arrives:
-        def __del__(self) -> None:
-            phaser.arrive()
-
-    try:
-        thread = Thread(interrupt, signal.SIGUSR1)
-        with pytest.raises(KeyError):
-            phaser.arrive_and_wait()
-        thread.result()
-        assert phaser.arrived == 1
-        Arrives()
-        gc.collect()
-        assert phaser.arrived == 2
-        thread = Thread(interrupt, signal.SIGUSR2)
-        assert phaser.wait_phase(0) == 1
-        thread.result()
-    finally:
-        for number, one in zip((signal.SIGUSR1, signal.SIGUSR2), before, strict=True):
-            signal.signal(number, one)
+def test_terminate_wakes_threads_and_tasks_of_all_the_tree() -> None:
+    root = Phaser(2)
+    child = Phaser(2, parent=root)
+    waiters = [Thread(root.arrive_and_wait), Thread(run, arrives(child))]
+    until(waits(root, 2))
+    child.terminate()
+    child.terminate()
+    assert [waiter.result() for waiter in waiters] == [None, None]
+    assert root.terminated
+    assert run(arrives(child)) is None
 
 
 def test_await_phase_can_be_selected_and_arriving_cannot() -> None:

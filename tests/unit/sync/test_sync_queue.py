@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import queue
 import struct
@@ -11,7 +10,7 @@ import weakref
 from typing import Any
 
 import pytest
-from waiting import Thread, run, until, until_async
+from waiting import run
 
 from fairlead import errors
 from fairlead.sync import Queue, SimpleQueue
@@ -41,109 +40,11 @@ def test_nothing_to_get_is_the_error_of_queue(block: Any) -> None:
         SimpleQueue().get_nowait()
 
 
-def test_thread_waits_for_an_object() -> None:
-    line = SimpleQueue()
-    getter = Thread(line.get)
-    until(lambda: line.statistics().waiting == 1)
-    thing = object()
-    line.put(thing)
-    assert getter.result() is thing
-
-
-async def _get(line: SimpleQueue) -> Any:
-    return await line.get_async()
-
-
-def test_threads_and_tasks_share_a_queue_and_each_object_is_got_once() -> None:
-    line, got = SimpleQueue(), []
-
-    def producer(me: int) -> None:
-        for number in range(300):
-            line.put((me, number))
-
-    def consumer() -> None:
-        mine = []
-        while (one := line.get()) is not None:
-            mine.append(one)
-        got.append(mine)
-
-    async def consumers() -> None:
-        async def task() -> None:
-            mine = []
-            while (one := await line.get_async()) is not None:
-                mine.append(one)
-            got.append(mine)
-
-        await asyncio.gather(task(), task())
-
-    ends = [Thread(consumer), Thread(consumer), Thread(run, consumers())]
-    for thread in [Thread(producer, me) for me in range(3)]:
-        thread.result()
-    for _ in range(4):
-        line.put(None)
-    for end in ends:
-        end.result()
-    assert sorted(one for mine in got for one in mine) == [(me, n) for me in range(3) for n in range(300)]
-    for mine in got:
-        for me in range(3):
-            assert [n for who, n in mine if who == me] == sorted(n for who, n in mine if who == me)
-
-
-def test_get_cancelled_after_an_object_came_loses_nothing_and_keeps_the_order() -> None:
-    async def main() -> None:
-        line = SimpleQueue()
-        getters = []
-        for me in range(3):
-            getters.append(asyncio.ensure_future(_get(line)))
-            await until_async(lambda me=me: line.statistics().waiting == me + 1)
-        for number in range(3):
-            line.put(number)
-        getters[0].cancel()
-        getters[1].cancel()
-        got = await asyncio.gather(*getters, return_exceptions=True)
-        left = [line.get_nowait() for _ in range(line.qsize())]
-        assert [type(one) for one in got[:2]] == [asyncio.CancelledError] * 2
-        assert got[2] == 0
-        assert left == [1, 2]
-
-    run(main())
-
-
-def test_get_with_a_timeout_loses_nothing() -> None:
-    async def main() -> None:
-        line, got = SimpleQueue(), []
-        producer = Thread(lambda: [line.put(number) for number in range(200)])
-        while len(got) < 200:
-            try:
-                async with asyncio.timeout(0.0001):
-                    got.append(await line.get_async())
-            except TimeoutError:
-                pass
-        producer.result()
-        assert got == list(range(200))
-        assert line.statistics() == (0, 0)
-
-    run(main())
-
-
 def test_put_async_is_done_at_once() -> None:
     async def main() -> None:
         line = SimpleQueue()
         assert await line.put_async("thing") is None
         assert await line.get_async() == "thing"
-
-    run(main())
-
-
-def test_tuples_and_exceptions_come_out_of_get_async_as_they_are() -> None:
-    async def main() -> None:
-        line = SimpleQueue()
-        for thing in [(1, 2), (), ValueError("a value"), StopIteration(3)]:
-            line.put(thing)
-            ticket = line.get_async()
-            with pytest.raises(StopIteration) as stop:
-                ticket.send(None)
-            assert stop.value.value is thing
 
     run(main())
 

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import math
-import pickle
 import sys
 import threading
-import weakref
 from typing import Any
 
 import pytest
-import trio
-import trio.testing
 from waiting import Thread, run, until, until_async
 
 from fairlead import errors
@@ -85,110 +79,6 @@ def test_task_takes_it_again_by_either_face_and_no_other_task_does(lock: RLock) 
     run(main())
 
 
-def test_trio_task_takes_it_again_and_no_other_task_does(lock: RLock) -> None:
-    async def other() -> None:
-        assert lock.acquire(False) is False
-        with pytest.raises(errors.NotHeldError):
-            lock.release()
-
-    async def main() -> None:
-        async with lock, trio.open_nursery() as nursery:
-            with lock:
-                nursery.start_soon(other)
-                await trio.testing.wait_all_tasks_blocked()
-        assert free(lock)
-
-    trio.run(main)
-
-
-@pytest.mark.parametrize("wrong", ["nobody", "thread", "task for thread", "thread for task"])
-def test_release_by_a_thread_without_the_lock_is_refused_and_changes_nothing(lock: RLock, wrong: str) -> None:
-    async def main() -> None:
-        if wrong == "task for thread":
-            with pytest.raises(errors.NotHeldError):
-                lock.release()
-        else:
-            await lock.acquire_async()
-            with pytest.raises(errors.NotHeldError):
-                Thread(lock.release).result()
-            with pytest.raises(errors.NotHeldError):
-                Thread(lock._release_save).result()
-            lock.release()
-
-    if wrong == "nobody":
-        with pytest.raises(errors.NotHeldError, match="un-acquired"):
-            lock.release()
-        assert free(lock)
-    elif wrong == "thread":
-        lock.acquire()
-        with pytest.raises(RuntimeError):
-            Thread(lock.release).result()
-        assert lock.statistics().depth == 1
-        lock.release()
-    elif wrong == "task for thread":
-        lock.acquire()
-        run(main())
-        lock.release()
-    else:
-        run(main())
-    assert free(lock)
-
-
-def test_thread_that_would_wait_for_its_own_loops_task_gets_an_error(lock: RLock) -> None:
-    async def other() -> None:
-        with pytest.raises(errors.DeadlockError, match="a task of this thread"):
-            lock.acquire()
-        with pytest.raises(errors.DeadlockError), lock:
-            pass
-        assert lock.acquire(timeout=0.0001) is False
-
-    async def main() -> None:
-        loop, failed = asyncio.get_running_loop(), []
-
-        def callback() -> None:  # of no task: the thread itself
-            try:
-                lock.acquire()
-            except errors.DeadlockError as error:
-                failed.append(error)
-
-        async with lock:
-            await asyncio.ensure_future(other())
-            loop.call_soon(callback)
-            await until_async(lambda: failed)
-        assert free(lock)
-
-    run(main())
-
-
-def test_thread_that_would_wait_for_a_granted_task_of_its_own_gets_an_error() -> None:
-    """The lock is the task's before it resumed."""
-
-    async def main() -> None:
-        lock = RLock(fair=True)
-        await lock.acquire_async()
-        task = await waiter(lock)
-        lock.release()
-        assert lock.locked()
-        with pytest.raises(errors.DeadlockError):
-            lock.acquire()
-        task.cancel()
-        await asyncio.wait([task])
-        assert free(lock)
-
-    run(main())
-
-
-def test_task_that_would_wait_for_the_thread_beneath_it_gets_an_error(lock: RLock) -> None:
-    async def main() -> None:
-        with pytest.raises(errors.DeadlockError, match="outside of the task"):
-            lock.acquire()
-        assert lock.acquire(False) is False
-
-    with lock:
-        run(main())
-    assert free(lock)
-
-
 def test_identity_is_never_that_of_an_earlier_thread_or_task(lock: RLock) -> None:
     """Identifiers of threads, and the addresses of tasks, are used again; the lock stays with who is gone."""
     Thread(lock.acquire).result()
@@ -226,145 +116,6 @@ def test_task_that_runs_within_another_ones_step_is_not_its_holder(lock: RLock) 
     run(main())
 
 
-def test_threads_and_tasks_of_two_libraries_exclude_each_other(lock: RLock) -> None:
-    inside = [0]
-
-    def thread() -> None:
-        for _ in range(100):
-            with lock, lock:
-                seen = inside[0]
-                inside[0] = seen + 1
-
-    async def task(checkpoint: Any) -> None:
-        for _ in range(100):
-            async with lock, lock:
-                seen = inside[0]
-                await checkpoint()
-                inside[0] = seen + 1
-
-    async def tasks() -> None:
-        await asyncio.gather(*(task(lambda: asyncio.sleep(0)) for _ in range(2)))
-
-    async def trio_tasks() -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(task, trio.lowlevel.checkpoint)
-            nursery.start_soon(task, trio.lowlevel.checkpoint)
-
-    threads = [Thread(thread), Thread(run, tasks()), Thread(trio.run, trio_tasks), Thread(thread)]
-    for one in threads:
-        one.result()
-    assert inside == [600]
-    assert free(lock)
-
-
-def test_granted_then_cancelled_before_it_resumes_passes_on(lock: RLock) -> None:
-    async def main() -> None:
-        await lock.acquire_async()
-        first, second = await waiter(lock), await waiter(lock)
-        lock.release()
-        first.cancel()
-        await asyncio.wait([first])
-        await until_async(lambda: lock.statistics().waiting == 0 and lock.statistics().depth == 1)
-        second.cancel()
-        await asyncio.wait([second])
-        assert free(lock)
-
-    run(main())
-
-
-def test_release_while_every_waiter_is_cancelled_lets_a_newcomer_in(lock: RLock) -> None:
-    async def main() -> None:
-        await lock.acquire_async()
-        waiters = [await waiter(lock) for _ in range(3)]
-        for one in waiters:
-            one.cancel()
-        lock.release()
-        async with asyncio.timeout(30), lock:
-            await asyncio.wait(waiters)
-        assert free(lock)
-
-    run(main())
-
-
-def test_timeout_at_any_moment_leaves_nothing_behind(lock: RLock) -> None:
-    async def main() -> None:
-        for _ in range(20):
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0), lock:
-                    pass
-        assert lock.statistics().waiting == 0
-
-    holder_may_go = threading.Event()
-
-    def hold() -> None:
-        with lock:
-            holder_may_go.wait(30)
-
-    holder = Thread(hold)
-    until(lock.locked)
-    for _ in range(200):
-        assert lock.acquire(timeout=1e-9) is False
-    run(main())
-    holder_may_go.set()
-    holder.result()
-    assert free(lock)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ({"timeout": math.nan}, ValueError),
-        ({"timeout": -0.5}, ValueError),
-        ({"timeout": math.inf}, OverflowError),
-        ({"blocking": False, "timeout": 1}, ValueError),
-        ({"timeout": "1"}, TypeError),
-    ],
-)
-def test_senseless_arguments_are_refused_even_when_it_is_held(
-    lock: RLock, arguments: Any, error: type[Exception]
-) -> None:
-    with lock:
-        with pytest.raises(error):
-            lock.acquire(**arguments)
-        assert lock.statistics().depth == 1
-
-
-def test_acquire_async_outside_of_a_task_is_refused(lock: RLock) -> None:
-    with pytest.raises(RuntimeError, match="none runs here"):
-        lock.acquire_async().send(None)
-    assert free(lock)
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_closing_a_loop_with_a_queued_and_a_granted_waiter_passes_the_lock_on(lock: RLock) -> None:
-    lock.acquire()
-    loop = asyncio.new_event_loop()
-    tasks = [loop.run_until_complete(waiter(lock)) for _ in range(2)]
-    loop.close()
-    assert lock.statistics().waiting == 0
-    lock.release()
-    assert Thread(lock.acquire, False).result() is True
-    del tasks
-    gc.collect()
-
-
-def test_task_that_ended_with_it_is_collected_with_the_lock() -> None:
-    async def main() -> weakref.ref[Any]:
-        lock = RLock()
-
-        async def hold() -> None:
-            await lock.acquire_async()
-
-        task = asyncio.ensure_future(hold())
-        await task
-        task.lock = lock  # type: ignore[attr-defined] # a cycle
-        return weakref.ref(lock)
-
-    reference = run(main())
-    gc.collect()
-    assert reference() is None
-
-
 def test_condition_of_threading_takes_it(lock: RLock) -> None:
     condition, woken = threading.Condition(lock), []  # type: ignore[arg-type]
 
@@ -383,15 +134,3 @@ def test_condition_of_threading_takes_it(lock: RLock) -> None:
     assert woken == [1]
     assert not lock._is_owned()
     assert lock._recursion_count() == 0
-
-
-def test_it_shows_its_state_and_is_not_pickled() -> None:
-    lock = RLock()
-    assert repr(lock).startswith("<fairlead.sync.RLock unlocked count=0, 0 waiting, at 0x")
-    with lock, lock:
-        assert lock.statistics() == (True, 2, 0, False)
-        assert repr(lock).startswith("<fairlead.sync.RLock locked count=2, 0 waiting, at 0x")
-    assert RLock(fair=True).statistics() == (False, 0, 0, True)
-    with pytest.raises(TypeError, match="RLock"):
-        pickle.dumps(lock)
-    assert weakref.ref(lock)() is lock

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import signal
-import threading
 from typing import Any
 
 import pytest
@@ -24,7 +21,6 @@ from fairlead.sync import (
     RWLock,
     Semaphore,
     SimpleQueue,
-    broadcast,
     channel,
     select,
     select_async,
@@ -64,42 +60,6 @@ def test_what_is_there_is_taken_and_nothing_of_the_others() -> None:
     assert select(queue.get_async(), lock.acquire_async(), timeout=0) is None
     assert select(queue.get_async(), lock.acquire_async(), timeout=1e-6) is None
     assert waiting(queue, lock, event) == [0, 0, 0]
-
-
-@pytest.mark.parametrize("which", range(6))
-def test_thread_and_task_take_whatever_comes_first(which: int) -> None:
-    def cases() -> tuple[list[Any], list[Any]]:
-        lock, semaphore, event, queue = Lock(), Semaphore(0), Event(), Queue[int]()
-        lock.acquire()
-        sender, receiver = channel()
-        casts, listener = broadcast(2)
-        gives: list[Any] = [lock.release, lambda: semaphore.release(2), event.set, lambda: queue.put(1)]
-        gives += [lambda: sender.send(2) or receiver, lambda: casts.send(3)]  # which keeps the receiver
-        return [
-            lock.acquire_async(),
-            semaphore.acquire_async(2),
-            event.wait_async(),
-            queue.get_async(),
-            receiver.receive_async(),
-            listener.receive_async(),
-        ], [*gives, lock, semaphore, event, queue, sender, casts]
-
-    values = [True, True, True, 1, 2, 3]
-    takes, gives = cases()
-    thread = Thread(select, *takes)
-    until(lambda: waiting(gives[6], gives[9]) == [1, 1])
-    gives[which]()
-    assert thread.result() == (which, values[which])
-    assert waiting(*gives[6:10]) == [0, 0, 0, 0]
-
-    async def main() -> None:
-        takes, gives = cases()
-        task = await selecting(*takes, until_queued=gives[9])
-        gives[which]()
-        assert await task == (which, values[which])
-        assert waiting(*gives[6:10]) == [0, 0, 0, 0]
-
-    run(main())
 
 
 @pytest.mark.parametrize("fair", [False, True], ids=["barging", "fair"])
@@ -248,56 +208,6 @@ def test_threads_and_tasks_that_choose_lose_and_double_nothing() -> None:
         done += thread.result()
     threads[2].result()
     assert sorted(done) == list(range(2 * each))
-
-
-def test_signal_handlers_run_and_one_that_raises_takes_nothing() -> None:
-    lock, event, handled = Lock(), Event(), []
-    lock.acquire()
-
-    def handler(number: int, _: object) -> None:
-        handled.append(number)
-        if len(handled) > 1:
-            raise KeyError
-
-    before = signal.signal(signal.SIGUSR1, handler)
-    main = threading.main_thread().ident
-    assert main is not None
-
-    def send() -> None:
-        until(lambda: waiting(lock, event) == [1, 1])
-        signal.pthread_kill(main, signal.SIGUSR1)
-        until(lambda: handled)
-        signal.pthread_kill(main, signal.SIGUSR1)
-
-    try:
-        thread = Thread(send)
-        with pytest.raises(KeyError):
-            select(lock.acquire_async(), event.wait_async())
-        thread.result()
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-    assert waiting(lock, event) == [0, 0]
-    lock.release()
-    assert lock.acquire(False)
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_loop_closed_with_a_choice_pending_and_one_granted_loses_nothing() -> None:
-    for granted in (False, True):
-        queue, lock = Queue[int](), Lock()
-        lock.acquire()
-        loop = asyncio.new_event_loop()
-        task = loop.run_until_complete(selecting(queue.get_async(), lock.acquire_async(), until_queued=queue))
-        if granted:
-            queue.put(1)
-        loop.close()
-        assert waiting(queue, lock) == [0, 0]
-        if granted:
-            assert queue.get_nowait() == 1
-        lock.release()
-        assert lock.acquire(False)
-        del task
-        gc.collect()
 
 
 def test_bad_cases_are_refused_and_spend_nothing() -> None:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import signal
-import threading
 import weakref
 from typing import Any
 
 import pytest
-import trio
-from waiting import Thread, main_thread_sleeps, run, until, until_async
+from endings import HandlerRan, handling, interrupting
+from waiting import Thread, run, until, until_async
 
 from fairlead import errors
 from fairlead.sync import Event, Exchanger, Semaphore, channel, select, select_async
-
-LATE = "after that"
 
 
 def nobody_waits(*ends: Any) -> bool:
@@ -25,61 +21,11 @@ def nobody_waits(*ends: Any) -> bool:
 
 async def choosing(*cases: Any, until_waiting: Any) -> asyncio.Task[Any]:
     async def body() -> Any:
-        found = await select_async(*cases)
-        try:
-            await asyncio.sleep(0)
-        except asyncio.CancelledError:
-            asyncio.current_task().uncancel()  # type: ignore[union-attr]
-            return found, LATE
-        return found
+        return await select_async(*cases)
 
     task = asyncio.ensure_future(body())
     await until_async(until_waiting)
     return task
-
-
-def test_thread_that_chooses_sends_receives_and_exchanges() -> None:
-    sender, receiver = channel(0)
-    exchanger: Exchanger[str] = Exchanger()
-    quiet = Event()
-    thread = Thread(select, quiet.wait_async(), sender.send_async("sent"))
-    assert receiver.receive() == "sent"
-    assert thread.result() == (1, None)
-    thread = Thread(select, receiver.receive_async(), quiet.wait_async())
-    sender.send("received")
-    assert thread.result() == (0, "received")
-    thread = Thread(select, quiet.wait_async(), exchanger.exchange_async("mine"))
-    assert exchanger.exchange("yours") == "mine"
-    assert thread.result() == (1, "yours")
-    thread = Thread(receiver.receive)
-    until(lambda: receiver.statistics().receiving == 1)
-    assert select(quiet.wait_async(), sender.send_async("at once")) == (1, None)
-    assert thread.result() == "at once"
-    assert nobody_waits(receiver)
-    assert quiet.statistics().waiting == exchanger.statistics().waiting == 0
-
-
-def test_task_that_chooses_meets_threads_and_other_tasks_that_choose() -> None:
-    sender, receiver = channel(0)
-    exchanger: Exchanger[str] = Exchanger()
-
-    async def main() -> None:
-        def cases(mine: str) -> list[Any]:
-            return [receiver.receive_async(), exchanger.exchange_async(mine)]
-
-        task = await choosing(*cases("a"), until_waiting=lambda: exchanger.statistics().waiting == 1)
-        assert await asyncio.to_thread(exchanger.exchange, "b") == "a"
-        assert await task == (1, "b")
-        task = await choosing(*cases("c"), until_waiting=lambda: receiver.statistics().receiving == 1)
-        assert await select_async(sender.send_async("d"), Event().wait_async()) == (0, None)
-        assert await task == (0, "d")
-        task = await choosing(*cases("e"), until_waiting=lambda: exchanger.statistics().waiting == 1)
-        assert await select_async(*cases("f")) == (1, "e")
-        assert await task == (1, "f")
-
-    run(main())
-    assert nobody_waits(receiver)
-    assert exchanger.statistics().waiting == 0
 
 
 def test_two_threads_that_choose_with_their_cases_crossed_meet_once() -> None:
@@ -130,116 +76,25 @@ def test_select_that_times_out_has_sent_and_received_nothing() -> None:
     assert nobody_waits(receiver)
 
 
-def test_cancelled_after_it_has_sent_or_exchanged_it_has_and_is_cancelled_at_its_next_wait() -> None:
-    sender, receiver = channel(0)
-    exchanger: Exchanger[str] = Exchanger()
-
-    async def main() -> None:
-        task = await choosing(
-            Event().wait_async(), sender.send_async(1), until_waiting=lambda: receiver.statistics().sending
-        )
-        assert receiver.receive_nowait() == 1
-        task.cancel()
-        assert await task == ((1, None), LATE)
-        task = await choosing(
-            exchanger.exchange_async("mine"),
-            receiver.receive_async(),
-            until_waiting=lambda: receiver.statistics().receiving,
-        )
-        task.cancel()  # has not reached the task when the other comes
-        assert exchanger.exchange("yours", timeout=0) == "mine"
-        assert await task == ((0, "yours"), LATE)
-
-    run(main())
-    assert nobody_waits(receiver)
-
-
-def test_item_for_a_cancelled_select_goes_to_the_next_receiver() -> None:
-    sender, receiver = channel(0)
-
-    async def main() -> None:
-        task = await choosing(
-            receiver.receive_async(),
-            Event().wait_async(),
-            until_waiting=lambda: receiver.statistics().receiving,
-        )
-        sender.send_nowait("kept")
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.cancelled()
-        assert receiver.statistics().pending == 1
-        assert await select_async(Event().wait_async(), receiver.receive_async()) == (1, "kept")
-
-    run(main())
-
-
-def test_trio_cancels_one_that_has_exchanged_at_its_next_checkpoint() -> None:
-    exchanger: Exchanger[str] = Exchanger()
-    seen: list[Any] = []
-
-    async def party() -> None:
-        with trio.CancelScope() as scope:
-            scopes.append(scope)
-            seen.append(await select_async(Event().wait_async(), exchanger.exchange_async("mine")))
-            await trio.lowlevel.checkpoint()
-            seen.append("never")
-
-    async def main() -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(party)
-            while exchanger.statistics().waiting == 0:
-                await trio.lowlevel.checkpoint()
-            seen.append(exchanger.exchange("yours", timeout=0))
-            scopes[0].cancel()
-
-    scopes: list[trio.CancelScope] = []
-    trio.run(main)
-    assert seen == ["mine", (1, "yours")]
-
-
-def test_closing_fails_selects_that_wait() -> None:
-    sender, receiver = channel(0)
-    exchanger: Exchanger[int] = Exchanger()
-    threads = [
-        Thread(select, sender.send_async(1), Event().wait_async()),
-        Thread(select, Event().wait_async(), exchanger.exchange_async(1)),
-    ]
-    until(lambda: receiver.statistics().sending == exchanger.statistics().waiting == 1)
-    receiver.close()
-    exchanger.close()
-    for thread in threads:
-        with pytest.raises(errors.ChannelClosedError):
-            thread.result()
-    with pytest.raises(errors.ChannelClosedError):
-        select(exchanger.exchange_async(1), Event().wait_async())
-
-
-def test_signal_handler_that_raises_ends_it_with_nothing_sent() -> None:
+def test_signal_handlers_find_none_that_waits_and_one_that_raises_ends_it_with_nothing_sent() -> None:
     sender, receiver = channel(0)
     event, handled = Event(), []
 
-    def handler(_number: int, _: object) -> None:
+    def handler() -> None:
         handled.append(receiver.statistics().sending)
         if len(handled) > 1:
-            raise KeyError
+            raise HandlerRan
 
-    def send() -> None:
-        for count in (1, 2):
-            until(lambda: receiver.statistics().sending == 1 and main_thread_sleeps())
-            signal.pthread_kill(main, signal.SIGUSR1)
-            until(lambda count=count: len(handled) == count)
+    def again() -> None:
+        until(lambda: handled)
+        interrupting(lambda: receiver.statistics().sending == 1).result()
 
-    before = signal.signal(signal.SIGUSR1, handler)
-    main = threading.main_thread().ident
-    assert main is not None
-    try:
-        thread = Thread(send)
-        with pytest.raises(KeyError):
+    with handling(handler):
+        sender_of_signals = interrupting(lambda: receiver.statistics().sending == 1, again)
+        with pytest.raises(HandlerRan):
             select(sender.send_async(1), event.wait_async())
-        thread.result()
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-    assert handled == [0, 0]  # it is not there while handlers run
+        sender_of_signals.result()
+    assert handled == [0, 0]
     assert nobody_waits(receiver)
     assert event.statistics().waiting == 0
 

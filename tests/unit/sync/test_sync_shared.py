@@ -8,14 +8,14 @@ import gc
 import mmap
 import os
 import pickle
-import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import trio
-from waiting import Thread, main_thread_sleeps, until
+from endings import HandlerRan, handling, interrupting
+from waiting import Thread, until
 
 from fairlead import errors
 from fairlead.sync import _segments, shared
@@ -117,22 +117,15 @@ def test_exception_of_a_signal_handler_ends_the_wait() -> None:
     lock.acquire()
     begun = threading.Event()
 
-    def interrupt(*_: object) -> None:
-        raise InterruptedError
+    def stop() -> None:
+        raise HandlerRan
 
-    def send() -> None:
-        until(lambda: begun.is_set() and main_thread_sleeps())
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
-
-    before = signal.signal(signal.SIGUSR1, interrupt)
-    try:
-        sender = Thread(send)
-        with pytest.raises(InterruptedError):  # noqa: PT012
+    with handling(stop):
+        sender = interrupting(begun.is_set)
+        with pytest.raises(HandlerRan):  # noqa: PT012
             begun.set()
             lock.acquire()
         sender.result()
-    finally:
-        signal.signal(signal.SIGUSR1, before)
     lock.release()
     assert lock.acquire(False)
     lock.release()

@@ -3,52 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
-import signal
 import threading
-from typing import Any
 
 import pytest
-import trio
-from waiting import Thread, run, until, until_async
+from waiting import Inside, Thread, run, until, until_async
 
 from fairlead import sync
 from fairlead.errors import DeadlockError, NotHeldError
-from fairlead.sync import StampedLock, handle, select
+from fairlead.sync import StampedLock
 
 pytestmark = pytest.mark.ends_and_free
-
-
-def waits(lock: StampedLock, count: int) -> None:
-    until(lambda: lock.statistics().waiting == count)
-
-
-class Inside:
-    """A thread that comes in, and goes out when it is told."""
-
-    def __init__(self, lock: StampedLock, mode: str, log: list[str] | None = None) -> None:
-        self.entered, self._go = threading.Event(), threading.Event()
-
-        def body() -> None:
-            with getattr(lock, mode):
-                if log is not None:
-                    log.append(mode)
-                self.entered.set()
-                assert self._go.wait(40)
-
-        self._thread = Thread(body)
-
-    @property
-    def ident(self) -> int | None:
-        return self._thread.ident
-
-    def wait(self) -> Inside:
-        assert self.entered.wait(40)
-        return self
-
-    def go(self) -> None:
-        self._go.set()
-        self._thread.result()
 
 
 def test_optimistic_reader_learns_whether_a_write_began() -> None:
@@ -97,28 +61,14 @@ def test_validated_optimistic_read_never_sees_half_a_write() -> None:
     assert values == [600, 600]
 
 
-def test_readers_are_inside_together_and_a_writer_alone() -> None:
-    lock = StampedLock()
-    one, other = Inside(lock, "reading").wait(), Inside(lock, "reading").wait()
-    assert lock.statistics() == (2, False, 0)
-    assert lock.acquire_write(False) == 0
-    assert lock.acquire_write(timeout=1e-6) == 0
-    one.go()
-    other.go()
-    stamp = lock.acquire_write()
-    assert Thread(lock.acquire_read, False).result() == 0
-    lock.release(stamp)
-    assert "open, 0 readers, 0 waiting" in repr(lock)
-
-
 def test_writer_is_not_starved_by_readers_and_phases_alternate() -> None:
     lock = StampedLock()
     log: list[str] = []
-    reader = Inside(lock, "reading").wait()
-    writer = Inside(lock, "writing", log)
-    waits(lock, 1)
-    late = Inside(lock, "reading", log)
-    waits(lock, 2)
+    reader = Inside(lock.reading).wait()
+    writer = Inside(lock.writing, log, "writing")
+    until(lambda: lock.statistics().waiting == 1)
+    late = Inside(lock.reading, log, "reading")
+    until(lambda: lock.statistics().waiting == 2)
     reader.go()
     writer.wait().go()
     late.wait().go()
@@ -149,20 +99,6 @@ def test_conversions_need_no_wait_or_return_nothing() -> None:
     assert lock.try_convert_to_optimistic_read(looked) == 0
     assert lock.validate(lock.try_convert_to_optimistic_read(writes))
     assert lock.statistics() == (0, False, 0)
-
-
-def test_sole_reader_converts_to_writer_ahead_of_waiting_writers() -> None:
-    lock = StampedLock()
-    log: list[str] = []
-    stamp = lock.acquire_read()
-    writer = Inside(lock, "writing", log)
-    waits(lock, 1)
-    stamp = lock.try_convert_to_write(stamp)
-    assert stamp > 0
-    assert log == []
-    lock.release(stamp)
-    writer.wait().go()
-    assert log == ["writing"]
 
 
 def test_stamps_that_are_none_any_more_and_those_of_other_locks_are_refused() -> None:
@@ -209,8 +145,8 @@ def test_thread_that_would_wait_for_itself_gets_a_deadlock_error() -> None:
                 lock.acquire_write()
             assert lock.acquire_write(timeout=1e-6) == 0
     with lock.reading:
-        writer = Inside(lock, "writing")
-        waits(lock, 1)
+        writer = Inside(lock.writing)
+        until(lambda: lock.statistics().waiting == 1)
         with pytest.raises(DeadlockError, match="not reentrant"):
             lock.acquire_read()  # behind the writer, which waits for it
     writer.wait().go()
@@ -221,29 +157,6 @@ def test_thread_that_would_wait_for_itself_gets_a_deadlock_error() -> None:
                 lock.acquire_read()
 
     run(main())
-
-
-def test_tasks_of_two_libraries_and_a_thread_take_turns() -> None:
-    lock = StampedLock()
-    log: list[str] = []
-
-    async def write(name: str) -> None:
-        async with lock.writing:
-            log.append(name)
-
-    stamp = lock.acquire_write()
-
-    async def main() -> None:
-        task = asyncio.ensure_future(write("asyncio"))
-        await until_async(lambda: lock.statistics().waiting == 1)
-        other = Thread(trio.run, write, "trio")
-        await until_async(lambda: lock.statistics().waiting == 2)
-        lock.release(stamp)
-        await task
-        await asyncio.to_thread(other.result)
-
-    run(main())
-    assert log == ["asyncio", "trio"]
 
 
 def test_granted_then_cancelled_before_it_resumes_passes_on_and_has_written_nothing() -> None:
@@ -267,47 +180,6 @@ def test_granted_then_cancelled_before_it_resumes_passes_on_and_has_written_noth
             pass
 
     run(main())
-
-
-def test_exception_of_a_signal_handler_ends_the_wait_outside() -> None:
-    lock = StampedLock()
-    holder = Inside(lock, "reading").wait()
-    main = threading.main_thread().ident
-    assert main is not None
-
-    def handler(*_: object) -> None:
-        raise InterruptedError
-
-    def interrupt() -> None:
-        waits(lock, 1)
-        signal.pthread_kill(main, signal.SIGUSR1)
-
-    before = signal.signal(signal.SIGUSR1, handler)
-    try:
-        thread = Thread(interrupt)
-        with pytest.raises(InterruptedError):
-            lock.acquire_write()
-        thread.result()
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-    assert lock.statistics() == (1, False, 0)
-    holder.go()
-
-
-def test_destructor_may_release() -> None:
-    lock = StampedLock()
-
-    class Guard:
-        def __init__(self) -> None:
-            self.stamp = lock.acquire_write()
-
-        def __del__(self) -> None:
-            lock.release(self.stamp)
-
-    guard: Any = Guard()
-    assert lock.statistics().writing
-    del guard
-    until(lambda: lock.statistics() == (0, False, 0))
 
 
 def test_conversion_and_release_of_one_stamp_at_once_leave_the_lock_free() -> None:
@@ -343,58 +215,18 @@ def test_conversion_and_release_of_one_stamp_at_once_leave_the_lock_free() -> No
     assert lock.statistics() == (0, False, 0)
 
 
-def test_closing_a_loop_with_a_queued_and_a_granted_waiter_passes_the_lock_on() -> None:
-    lock, loop = StampedLock(), asyncio.new_event_loop()
-    stamp = lock.acquire_read()
-
-    async def queue() -> asyncio.Task[None]:
-        async def body() -> None:
-            await lock.acquire_write_async()
-
-        waiting = lock.statistics().waiting
-        task = asyncio.ensure_future(body())
-        await until_async(lambda: lock.statistics().waiting == waiting + 1)
-        return task
-
-    for _ in range(2):
-        task = loop.run_until_complete(queue())
-        task._log_destroy_pending = False  # type: ignore[attr-defined]
-    behind = Inside(lock, "writing")
-    waits(lock, 3)
-    lock.release(stamp)
-    loop.close()
-    behind.wait().go()
-    assert lock.statistics() == (0, False, 0)
-
-
 def test_waits_names_all_holders() -> None:
     lock = StampedLock()
-    readers = [Inside(lock, "reading").wait() for _ in range(2)]
-    writer = Inside(lock, "writing")
+    readers = [Inside(lock.reading).wait() for _ in range(2)]
+    writer = Inside(lock.writing)
     mine: list[sync.Wait] = []
     until(lambda: mine or mine.extend(wait for wait in sync.waits() if wait.kind == "StampedLock"))
     [wait] = mine
     assert "2 readers, 1 waiting" in wait.primitive
     assert sorted(owner.thread for owner in wait.owners) == sorted(
-        reader.ident
+        reader.thread.ident
         for reader in readers  # type: ignore[type-var]
     )
     for reader in readers:
         reader.go()
     writer.wait().go()
-
-
-def test_selected_beside_another() -> None:
-    one, other = StampedLock(), StampedLock()
-    with one.writing:
-        got = select(one.acquire_read_async(), other.acquire_write_async())
-        assert got.case == 1
-        other.release(got.value)
-    assert other.statistics() == (0, False, 0)
-
-
-def test_belongs_to_one_interpreter_and_is_not_pickled() -> None:
-    with pytest.raises(TypeError, match="StampedLock"):
-        handle(StampedLock())  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="pickle"):
-        pickle.dumps(StampedLock())

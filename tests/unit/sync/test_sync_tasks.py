@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from waiting import Thread, run, until_async
 
-from fairlead import errors
 from fairlead.sync import Lock, Semaphore
 
 kinds = pytest.mark.parametrize("fair", [False, True], ids=["barging", "fair"])
@@ -46,133 +45,6 @@ def test_lock_is_as_asyncio_lock_in_a_task(fair: bool) -> None:
             async with lock:
                 raise KeyError
         assert not lock.locked()
-
-    run(main())
-
-
-def test_what_is_free_is_taken_without_a_switch_to_another_task() -> None:
-    async def main() -> None:
-        lock, switched = Lock(), []
-        other = asyncio.ensure_future(asyncio.sleep(0, switched.append(0)))
-        asyncio.get_running_loop().call_soon(switched.append, 1)
-        async with lock:
-            pass
-        assert await lock.acquire_async()
-        assert switched == [0]
-        await other
-
-    run(main())
-
-
-def test_acquire_async_takes_nothing_until_it_is_awaited() -> None:
-    lock = Lock()
-    ticket = lock.acquire_async()
-    assert not lock.locked()
-    del ticket
-    assert not lock.locked()
-
-
-def test_an_awaited_acquire_is_for_once() -> None:
-    async def main() -> None:
-        lock = Lock()
-        ticket = lock.acquire_async()
-        await ticket
-        lock.release()
-        with pytest.raises(RuntimeError, match="reuse"):
-            await ticket
-        assert not lock.locked()
-
-    run(main())
-
-
-@kinds
-def test_tasks_exclude_each_other_and_threads(fair: bool) -> None:
-    lock, inside = Lock(fair=fair), [0]
-
-    async def task() -> None:
-        for _ in range(200):
-            async with lock:
-                seen = inside[0]
-                await asyncio.sleep(0)
-                inside[0] = seen + 1
-
-    def thread() -> None:
-        for _ in range(200):
-            with lock:
-                seen = inside[0]
-                inside[0] = seen + 1
-
-    async def main() -> None:
-        await asyncio.gather(*(task() for _ in range(3)))
-
-    threads = [Thread(thread), Thread(run, main()), Thread(thread), Thread(run, main())]
-    for one in threads:
-        one.result()
-    assert inside == [200 * 8]
-    assert lock.statistics()[:2] == (False, 0)
-
-
-@kinds
-def test_granted_then_cancelled_before_it_resumes_passes_on(fair: bool) -> None:
-    async def main() -> None:
-        lock = Lock(fair=fair)
-        await lock.acquire_async()
-        first = await wait_for(lock.acquire_async(), lock)
-        second = await wait_for(lock.acquire_async(), lock)
-        lock.release()
-        first.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await first
-        assert await second is True
-        lock.release()
-        assert lock.statistics()[:2] == (False, 0)
-
-    run(main())
-
-
-@kinds
-def test_granted_and_drained_then_cancelled_before_it_resumes_passes_on(fair: bool) -> None:
-    """The loop has completed the future, and the task is cancelled in the same turn."""
-
-    async def main() -> None:
-        lock = Lock(fair=fair)
-        await lock.acquire_async()
-        first = await wait_for(lock.acquire_async(), lock)
-        second = await wait_for(lock.acquire_async(), lock)
-        lock.release()
-        while first._fut_waiter is not None and not first._fut_waiter.done():
-            await asyncio.sleep(0)
-        first.cancel()
-        try:
-            await first
-        except asyncio.CancelledError:
-            pass
-        else:
-            lock.release()
-        await second
-        lock.release()
-        assert lock.statistics()[:2] == (False, 0)
-
-    run(main())
-
-
-@kinds
-def test_release_while_every_waiter_is_cancelled_and_none_has_resumed_lets_a_newcomer_in(fair: bool) -> None:
-    async def main() -> None:
-        lock = Lock(fair=fair)
-        await lock.acquire_async()
-        waiters = [await wait_for(lock.acquire_async(), lock) for _ in range(3)]
-        for one in waiters:
-            one.cancel()
-        lock.release()
-        newcomer = asyncio.ensure_future(asyncio.wait_for(lock.acquire_async(), 30))
-        assert all(
-            isinstance(one, asyncio.CancelledError)
-            for one in await asyncio.gather(*waiters, return_exceptions=True)
-        )
-        assert await newcomer is True
-        lock.release()
-        assert lock.statistics()[:2] == (False, 0)
 
     run(main())
 
@@ -258,25 +130,6 @@ def test_try_between_grant_and_resume_takes_no_second_permit(fair: bool) -> None
     run(main())
 
 
-@kinds
-def test_timeouts_of_asyncio_end_the_wait(fair: bool) -> None:
-    async def main() -> None:
-        lock = Lock(fair=fair)
-        await lock.acquire_async()
-        for _ in range(20):
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0):
-                    await lock.acquire_async()
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(lock.acquire_async(), 0.0001)
-        assert lock.statistics().waiting == 0
-        lock.release()
-        async with asyncio.timeout(30), lock:
-            assert lock.locked()
-
-    run(main())
-
-
 def test_thread_wakes_a_task_and_a_task_a_thread() -> None:
     semaphore, answer = Semaphore(0), Semaphore(0)
 
@@ -315,60 +168,6 @@ def test_coroutine_that_is_closed_while_it_waits_passes_its_grant_on(fair: bool)
         lock.release()
         coroutine.close()
         assert lock.statistics()[:2] == (False, 0)
-
-    run(main())
-
-
-def test_thread_that_waits_for_a_lock_of_its_own_task_gets_a_deadlock_error() -> None:
-    async def main() -> None:
-        lock = Lock()
-        async with lock:
-            with pytest.raises(errors.DeadlockError, match="async with"):
-                lock.acquire()
-            with pytest.raises(RuntimeError), lock:
-                pass
-            assert lock.acquire(timeout=0.001) is False
-            other = Thread(lambda: lock.acquire(timeout=0.001))
-            assert other.result() is False
-        assert lock.acquire()
-
-    run(main())
-
-
-def test_await_outside_of_a_loop_is_refused_and_takes_nothing() -> None:
-    lock = Lock()
-    lock.acquire()
-    with pytest.raises(RuntimeError, match="no event loop"):
-        lock.acquire_async().send(None)
-    assert lock.statistics().waiting == 0
-    lock.release()
-    with pytest.raises(StopIteration):
-        lock.acquire_async().send(None)
-    assert lock.locked()
-
-
-@pytest.mark.parametrize("closer", ["cancel", "throw"])
-def test_future_that_refuses_leaves_nothing_behind(closer: str) -> None:
-    """As a task that is cancelled twice, or thrown into by hand."""
-
-    async def main() -> None:
-        lock = Lock()
-        await lock.acquire_async()
-        if closer == "cancel":
-            task = await wait_for(lock.acquire_async(), lock)
-            task.cancel()
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-        else:
-            ticket = lock.acquire_async()
-            ticket.send(None)
-            assert lock.statistics().waiting == 1
-            with pytest.raises(KeyError):
-                ticket.throw(KeyError("thrown"))
-        assert lock.statistics().waiting == 0
-        lock.release()
-        assert lock.acquire(False)
 
     run(main())
 

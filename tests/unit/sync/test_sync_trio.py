@@ -1,99 +1,21 @@
-"""The primitives in trio: exactly one reschedule, cancellation, the end of a run, and asyncio beside it."""
+"""What is special to tasks of trio: scopes that are cancelled or shielded, and one run after another."""
 
 from __future__ import annotations
 
-import asyncio
-
-import pytest
+import trio
+from endings import until_trio
 from waiting import Thread
 
-from fairlead.sync import Lock, Semaphore, SimpleQueue
-
-trio = pytest.importorskip("trio")
+from fairlead.sync import Semaphore, SimpleQueue
 
 
-async def until_trio(state: object) -> None:
-    with trio.fail_after(40):
-        while not state():  # type: ignore[operator]
-            await trio.lowlevel.checkpoint()
-
-
-def test_lock_excludes_tasks_of_trio_and_of_asyncio_and_threads() -> None:
-    lock, inside = Lock(), [0]
-
-    async def in_trio() -> None:
-        for _ in range(50):
-            async with lock:
-                seen = inside[0]
-                await trio.lowlevel.checkpoint()
-                inside[0] = seen + 1
-
-    async def both() -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(in_trio)
-            nursery.start_soon(in_trio)
-
-    async def in_asyncio() -> None:
-        for _ in range(50):
-            async with lock:
-                seen = inside[0]
-                await asyncio.sleep(0)
-                inside[0] = seen + 1
-
-    def thread() -> None:
-        for _ in range(50):
-            with lock:
-                seen = inside[0]
-                inside[0] = seen + 1
-
-    for one in [Thread(trio.run, both), Thread(lambda: asyncio.run(in_asyncio())), Thread(thread)]:
-        one.result()
-    assert inside == [200]
-
-
-def test_cancelled_scope_ends_the_wait_and_takes_nothing() -> None:
+def test_cancelled_scope_ends_no_wait_for_what_is_free() -> None:
     async def main() -> None:
-        semaphore = Semaphore(0)
-        with trio.move_on_after(0.001) as scope:
-            await semaphore.acquire_async()
-        assert scope.cancelled_caught
-        assert semaphore.statistics() == (0, 0, False)
-        semaphore.release()
+        semaphore = Semaphore(1)
         with trio.CancelScope() as scope:
             scope.cancel()
-            assert await semaphore.acquire_async()  # free: no checkpoint, so no cancellation either
+            assert await semaphore.acquire_async()  # without a checkpoint
         assert semaphore.statistics().value == 0
-
-    trio.run(main)
-
-
-@pytest.mark.parametrize("fair", [False, True])
-def test_granted_then_cancelled_passes_on(fair: bool) -> None:
-    async def main() -> None:
-        lock, got = Lock(fair=fair), []
-        await lock.acquire_async()
-        scope = trio.CancelScope()
-
-        async def first() -> None:
-            with scope:
-                await lock.acquire_async()
-                got.append("first")
-                lock.release()
-
-        async def second() -> None:
-            await lock.acquire_async()
-            got.append("second")
-            lock.release()
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(first)
-            await until_trio(lambda: lock.statistics().waiting == 1)
-            nursery.start_soon(second)
-            await until_trio(lambda: lock.statistics().waiting == 2)
-            lock.release()
-            scope.cancel()
-        assert got == ["second"]
-        assert lock.statistics()[:2] == (False, 0)
 
     trio.run(main)
 

@@ -22,11 +22,8 @@ from fairlead.sync import (
     Condition,
     Event,
     Lock,
-    Queue,
     RLock,
     RWLock,
-    Semaphore,
-    StartGate,
     Wait,
     dump_waits,
     select,
@@ -135,22 +132,6 @@ def test_owner_that_runs_is_shown_where_it_is() -> None:
         [owner] = the_wait("the waiter").owners
         assert owner.thread == threading.get_ident()
         assert "test_owner_that_runs_is_shown_where_it_is" in [place.name for place in owner.stack]
-
-
-@pytest.mark.parametrize(
-    ("kind", "make"),
-    [
-        ("Semaphore", lambda: (it := Semaphore(0), it.acquire, it.release)[1:]),
-        ("Event", lambda: (it := Event(), it.wait, it.set)[1:]),
-        ("Queue", lambda: (it := Queue(), it.get, lambda: it.put(1))[1:]),
-        ("StartGate", lambda: (it := StartGate(), it.wait, it.open)[1:]),
-    ],
-)
-def test_what_has_no_owner_is_seen_without_one(kind: str, make: Any) -> None:
-    wait, end = make()
-    with waiter("the waiter", wait, end):
-        seen = the_wait("the waiter")
-        assert (seen.kind, seen.owners) == (kind, ())
 
 
 def test_condition_and_combining_lock_are_seen_by_their_names() -> None:

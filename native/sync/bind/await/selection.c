@@ -104,6 +104,7 @@ static int enter_all(selection *self, fl_state *state, const uint32_t *wanted, u
 {
     PyObject *mailbox = fl_mailbox_here(state);
     if (mailbox == NULL) {
+        forget(self);
         return -1;
     }
     fl_mailbox *body;

@@ -20,7 +20,8 @@ class Stop:
     An exception out of a signal handler can strike between a process being started and being
     noted, or in the middle of a line being written. Here the handler only sets ``signum`` and
     makes ``fileno()`` readable for good, so that every wait of the lab, in any thread, can
-    include it and end in order. Signals that were ignored on entry (``nohup``) stay ignored.
+    include it and end in order. What was ignored on entry stays so: SIGHUP under ``nohup``, SIGINT in the
+    background of a shell without job control. SIGTERM ends the lab there, too.
 
     Entered in a thread other than the main one it catches nothing, as handlers cannot be set there.
     """

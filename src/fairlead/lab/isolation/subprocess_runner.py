@@ -40,6 +40,9 @@ Ended = Literal["exited", "timeout", "stopped"]
 _OUTPUT_LIMIT = 1 << 20
 _SAMPLE_PRIORITY = 1
 _KILL_LIMIT_S = 5.0
+_LOOK_S = 0.001
+_STATE, _SESSION, _SIZE, _ENV_START, _ENV_END = 0, 3, 20, 47, 48
+"""Places in /proc/PID/stat, from the state on."""
 _PASSED_ON = ("PYTHON_GIL", "PYTHON_JIT")
 
 
@@ -222,16 +225,33 @@ def _members(mark: str, session: int | None) -> list[int]:
         if not entry.name.isdecimal():
             continue
         try:
-            state, _parent, _group, its_session = _read(f"{entry.path}/stat").rpartition(b")")[2].split()[:4]
-            if state in (b"Z", b"X"):
+            stat = _stat(entry.path)
+            if stat[_STATE] in (b"Z", b"X"):
                 continue
-            if int(its_session) == session or any(
-                variable.startswith(marked) for variable in _read(f"{entry.path}/environ").split(b"\0")
+            if int(stat[_SESSION]) == session or any(
+                variable.startswith(marked) for variable in _environment(entry.path)
             ):
                 found.append(int(entry.name))
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
     return found
+
+
+def _environment(path: str) -> list[bytes]:
+    """A process's variables. In the middle of an exec it has memory, and no environment yet: so a descendant
+    that has left the session would go unseen, if it were not looked at again."""
+    for _ in range(round(_KILL_LIMIT_S / _LOOK_S)):
+        if text := _read(f"{path}/environ"):
+            return text.split(b"\0")
+        stat = _stat(path)
+        if stat[_SIZE] == b"0" or stat[_ENV_START] == stat[_ENV_END] != b"0":
+            break  # it has no memory (a thread of the kernel), or was given no variables
+        time.sleep(_LOOK_S)  # not in a loop that spins: this thread may have a priority above the process's
+    return []
+
+
+def _stat(path: str) -> list[bytes]:
+    return _read(f"{path}/stat").rpartition(b")")[2].split()
 
 
 def _read(path: str) -> bytes:

@@ -347,14 +347,16 @@ def _answer(pid: int, file: Path, deadline: float) -> str:
 
 
 def _wait(pid: int, duration_s: float | None, tick: Callable[[], None], every_s: float) -> bool:
-    """True when the time is over or Ctrl-C came, False when the process has ended."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    """True when the time is over or Ctrl-C or SIGTERM came, False when the process has ended."""
+    # what is ignored (Ctrl-C is in the background of a script) would come, too, if it were waited for
+    ends = {one for one in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(one) != signal.SIG_IGN}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ends)
     process = os.pidfd_open(pid)
     try:
         due = time.monotonic() + every_s
         deadline = None if duration_s is None else time.monotonic() + duration_s
         while deadline is None or time.monotonic() < deadline:
-            if signal.sigtimedwait({signal.SIGINT, signal.SIGTERM}, 0) is not None:
+            if signal.sigtimedwait(ends, 0) is not None:
                 return True
             left = PATIENCE_S if deadline is None else min(PATIENCE_S, max(0.0, deadline - time.monotonic()))
             if select.select([process], [], [], left)[0]:

@@ -1,0 +1,149 @@
+"""What each primitive shows of itself, and whether its pickle and its handle are the same one."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fairlead.errors import UsageError
+from fairlead.sync import (
+    Barrier,
+    BoundedSemaphore,
+    CapacityLimiter,
+    CombiningLock,
+    Condition,
+    CountdownEvent,
+    Event,
+    Exchanger,
+    Flag,
+    Latch,
+    Lock,
+    Phaser,
+    PriorityQueue,
+    Queue,
+    RateLimiter,
+    ResourceGuard,
+    RLock,
+    RWLock,
+    Semaphore,
+    SimpleQueue,
+    StampedLock,
+    StripedCounter,
+    channel,
+    handle,
+    oneshot,
+)
+
+
+def entered(lock: Any) -> Any:
+    lock.__enter__()
+    return lock
+
+
+SHOWN: dict[str, Callable[[], Any]] = {
+    "Lock unlocked, 0 waiting, at 0x": Lock,
+    "Lock locked, 0 waiting, at 0x": lambda: entered(Lock()),
+    "RLock unlocked count=0, 0 waiting, at 0x": RLock,
+    "RLock locked count=2, 0 waiting, at 0x": lambda: entered(entered(RLock())),
+    "RWLock open, 0 readers, 0 waiting, at 0x": RWLock,
+    "RWLock upgradable, 0 readers,": lambda: entered(RWLock().upgradable),
+    "RWLockView reading of <fairlead.sync.RWLock writing": lambda: (
+        entered((it := RWLock()).writing) and it.reading
+    ),
+    "StampedLock open, 0 readers, 0 waiting, at 0x": StampedLock,
+    "CombiningLock unlocked": CombiningLock,
+    "Condition <fairlead.sync.RLock unlocked": Condition,
+    "Semaphore value=1, 0 waiting, at 0x": Semaphore,
+    "CapacityLimiter 0 of 2 borrowed, 0 waiting>": lambda: CapacityLimiter(2),
+    "Event unset, 0 waiting, at 0x": Event,
+    "Latch value=2, 0 waiting, at 0x": lambda: Latch(2),
+    "CountdownEvent value=2, 0 waiting, at 0x": lambda: CountdownEvent(2),
+    "Barrier whole, 0 of 2 waiting, at 0x": lambda: Barrier(2),
+    "Phaser in phase 0, 0 of 3 arrived, at 0x": lambda: Phaser(3),
+    "Exchanger open, 0 waiting, at 0x": Exchanger,
+    "SimpleQueue of 0, 0 waiting, at 0x": SimpleQueue,
+    "Queue of 0, maxsize=7, 0 getting, 0 putting, at 0x": lambda: Queue(7),
+    "ResourceGuard free>": ResourceGuard,
+    "Flag unset>": Flag,
+    "Sender open, 1 senders, 1 receivers>": channel,
+}
+
+
+@pytest.mark.parametrize(("text", "make"), SHOWN.items(), ids=SHOWN.keys())
+def test_primitive_shows_its_state_and_can_be_referred_to_weakly(text: str, make: Callable[[], Any]) -> None:
+    made = make()
+    one = made[0] if isinstance(made, tuple) else made
+    assert text in repr(one)
+    assert weakref.ref(one)() is one
+
+
+OF_ONE_INTERPRETER: list[Callable[[], Any]] = [
+    RLock,
+    RWLock,
+    lambda: RWLock().reading,
+    StampedLock,
+    CombiningLock,
+    Phaser,
+    Exchanger,
+    StripedCounter,
+    Flag,
+    lambda: CapacityLimiter(1),
+]
+
+
+@pytest.mark.parametrize("make", OF_ONE_INTERPRETER, ids=lambda make: type(make()).__name__)
+def test_what_is_of_one_interpreter_is_neither_pickled_nor_handed_over(make: Callable[[], Any]) -> None:
+    one = make()
+    with pytest.raises(TypeError, match=type(one).__name__):
+        pickle.dumps(one)
+    with pytest.raises(TypeError, match=type(one).__name__):
+        handle(one)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "why"),
+    [
+        (Condition, TypeError, "make it with a Lock"),
+        (lambda: Barrier(2, timeout=1), UsageError, "action or a timeout"),
+        (lambda: Barrier(2, print), UsageError, "action or a timeout"),
+        (lambda: channel(0)[0], TypeError, r"a channel without room.*channel\(1\)"),
+        (lambda: channel(0)[1], TypeError, r"a channel without room.*channel\(1\)"),
+        (lambda: oneshot()[0], TypeError, "would be a second one"),
+        (lambda: oneshot()[1], TypeError, "would be a second one"),
+    ],
+)
+def test_what_cannot_be_pickled_as_it_was_made_says_why(
+    make: Callable[[], Any], error: type[Exception], why: str
+) -> None:
+    with pytest.raises(error, match=why):
+        pickle.dumps(make())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        Lock,
+        lambda: Semaphore(3),
+        lambda: BoundedSemaphore(2),
+        Event,
+        SimpleQueue,
+        Queue,
+        PriorityQueue,
+        lambda: Latch(2),
+        lambda: CountdownEvent(2),
+        lambda: Barrier(2),
+        lambda: RateLimiter(1),
+    ],
+    ids=lambda make: type(make()).__name__,
+)
+def test_pickle_within_the_process_is_the_same_primitive(make: Callable[[], Any]) -> None:
+    one = make()
+    same = pickle.loads(pickle.dumps(one))
+    assert type(same) is type(one)
+    assert handle(same) == handle(one) == handle(copy.copy(one))
+    assert same.statistics() == one.statistics()
