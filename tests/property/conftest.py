@@ -6,8 +6,11 @@ The suite must give the same answer twice, also on a machine that is busy. To lo
 
 from __future__ import annotations
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 
-settings.register_profile("suite", deadline=None, derandomize=True, print_blob=True)
-settings.register_profile("search", deadline=None, max_examples=2000, print_blob=True)
+PHASES = set(Phase) - {Phase.explain}
+"""Hypothesis explains a failure by tracing each line, and a machine's failure would not come in time."""
+
+settings.register_profile("suite", deadline=None, derandomize=True, print_blob=True, phases=PHASES)
+settings.register_profile("search", deadline=None, max_examples=2000, print_blob=True, phases=PHASES)
 settings.load_profile("suite")

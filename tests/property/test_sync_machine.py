@@ -111,6 +111,7 @@ class Uses(RuleBasedStateMachine):
             assert not actor.waits, f"{call} waits, and should have come to {call.result}"
             compare(call, actor.result)
             assert actor.late == call.late, call
+            assert not (call.late and actor.task.cancelling()), f"{call} was cancelled once"
         self.it.ended.clear()
         assert sorted([call.who for call in self.it.queue] + self.idle()) == list(range(TASKS))
 

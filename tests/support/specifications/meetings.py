@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import Any
 
 from hypothesis import strategies as st
@@ -127,12 +128,17 @@ class Conditions(Specification):
     def wake(self, n: int) -> None:
         self.notified += self.waiting()[:n]
 
-    async def enter_and_wait(self) -> bool:
-        async with self.subject:
+    def depths(self) -> Any:
+        return st.integers(1, 1 if self.lock is sync.Lock else 2)
+
+    async def enter_and_wait(self, depth: int) -> bool:
+        async with AsyncExitStack() as stack:
+            for _ in range(depth):
+                await stack.enter_async_context(self.subject)
             return bool(await self.subject.wait_async())
 
-    @waits(task=enter_and_wait, when=quiet)
-    def wait(self) -> Any:
+    @waits(depths, task=enter_and_wait, when=quiet)
+    def wait(self, _: int) -> Any:
         return WAITS
 
     def entered(self, name: str, *arguments: Any) -> Any:

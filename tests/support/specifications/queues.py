@@ -58,7 +58,7 @@ class SimpleQueues(Specification):
 
     @waits(refused=QueueEmpty, nowait=True)
     def get(self) -> Any:
-        if self.ahead() or self.size() <= 0:
+        if self.ahead("get", "peek") or self.size() <= 0:
             return self.shut_error if self.shut else WAITS
         self.promised += 1
         return None
@@ -105,11 +105,15 @@ class Queues(SimpleQueues):
         self.unfinished += not self.shut
         return super().ran_put(item)
 
-    @at_once()
-    def peek_nowait(self) -> Any:
-        if self.size() <= 0 or self.ahead("get"):
-            return QueueShutDown if self.shut else QueueEmpty
-        return self.held[self.next()]
+    @waits(refused=QueueEmpty, nowait=True)
+    def peek(self) -> Any:
+        return self.get()
+
+    def ran_peek(self) -> Any:
+        self.promised -= 1
+        return self.held[self.next()] if self.held else QueueShutDown
+
+    undo_peek = SimpleQueues.undo_get
 
     @at_once()
     def task_done(self) -> Any:
@@ -129,14 +133,14 @@ class Queues(SimpleQueues):
     def resize(self, most: int) -> None:
         self.most = most
 
-    @at_once(st.booleans(), likely=rare, when=lambda it: it.age > 10)
+    @at_once(st.booleans(), likely=lambda it: any(it.waiting("join")), when=lambda it: it.age > 10)
     def shutdown(self, immediate: bool) -> None:
         self.unfinished = max(0, self.unfinished - len(self.held) * immediate)
         self.shut_down(immediate)
 
     def check(self) -> None:
-        waiting = self.waiting("get", "put", "join")
-        state = self.size(), self.most, *waiting, self.unfinished, self.shut, True
+        getters, peekers, *others = self.waiting("get", "peek", "put", "join")
+        state = self.size(), self.most, getters + peekers, *others, self.unfinished, self.shut, True
         assert self.subject.statistics() == state
         assert self.subject.empty() is (self.size() == 0)
         assert self.subject.full() is not self.has_room()
@@ -149,8 +153,11 @@ class Ends:
         self.open, self.closed = ([ends[0]], [ends[1]]), ends
 
     def close(self, side: int) -> None:
-        if self.open[side]:
-            self.open[side].pop(0).close()
+        """An end that is closed twice is closed once."""
+        for end in self.open[side][:1]:
+            self.open[side].remove(end)
+            end.close()
+            end.close()
 
     def clone(self, side: int) -> None:
         self.open[side].append(self.open[side][0].clone())

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 WAITS = "waits"
 CANCELLED = "cancelled"
-TASKS = 5
+TASKS = 8
 THREAD = TASKS
 """The number of the loop's own thread; those of its tasks are below."""
 
