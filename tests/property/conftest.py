@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from hypothesis import Phase, settings
 
-PHASES = set(Phase) - {Phase.explain}
-"""Hypothesis explains a failure by tracing each line, and a machine's failure would not come in time."""
-
-settings.register_profile("suite", deadline=None, derandomize=True, print_blob=True, phases=PHASES)
-settings.register_profile("search", deadline=None, max_examples=2000, print_blob=True, phases=PHASES)
+settings.register_profile(
+    "suite",
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    report_multiple_bugs=False,
+    phases=set(Phase) - {Phase.explain},  # which traces each line: a machine's failure would come too late
+)
+settings.register_profile("search", settings.get_profile("suite"), derandomize=False, max_examples=2000)
 settings.load_profile("suite")

@@ -115,7 +115,7 @@ class Queues(SimpleQueues):
 
     undo_peek = SimpleQueues.undo_get
 
-    @at_once()
+    @at_once(likely=rare)
     def task_done(self) -> Any:
         if not self.unfinished:
             return ValueError
@@ -125,7 +125,7 @@ class Queues(SimpleQueues):
     async def joined(self) -> bool:
         return await self.subject.join_async() is None
 
-    @waits(task=joined, now=lambda it: it.subject.join(0), refused=False)
+    @waits(task=joined, now=lambda it: it.subject.join(0), refused=False, likely=lambda it: it.unfinished)
     def join(self) -> Any:
         return WAITS if self.unfinished else True
 
@@ -133,7 +133,10 @@ class Queues(SimpleQueues):
     def resize(self, most: int) -> None:
         self.most = most
 
-    @at_once(st.booleans(), likely=lambda it: any(it.waiting("join")), when=lambda it: it.age > 10)
+    def ends_joins(self) -> bool:
+        return any(self.waiting("join")) and self.unfinished <= len(self.held)
+
+    @at_once(st.booleans(), likely=ends_joins, when=lambda it: it.age > 8)
     def shutdown(self, immediate: bool) -> None:
         self.unfinished = max(0, self.unfinished - len(self.held) * immediate)
         self.shut_down(immediate)
