@@ -16,7 +16,7 @@ LAB ?= square.mutex cured.mutex gil.convoy gil.countdown gil.thread-cost \
   models.io-sequential models.io-threads models.io-async \
   models.cpu-sequential models.cpu-threads models.cpu-process-pool party.fib
 
-.PHONY: help policy upstream lab cluster-demo examples companions builds test test-native test-python test-all test-timing test-nightly shake regrtest peers wheels test-wheel site test-site lint sanitize clean
+.PHONY: help policy upstream lab cluster-demo examples companions builds test test-native test-python test-all test-timing test-nightly shake mutants regrtest peers wheels test-wheel site test-site lint sanitize clean
 .DELETE_ON_ERROR:
 
 help:  ## say what there is
@@ -59,6 +59,10 @@ test-all: $(VENV)/.installed $(VENV)/.test  ## the Python tests on every CPython
 
 shake: $(VENV)/.installed $(VENV)/.test  ## make test's Python tests five times: quiet, beside two busy processes, in the background, on one core
 	$(VENV)/bin/python tools/shake.py
+
+# MUTANTS="NAME NAME" for some of them; MUTANTS=--all gives those that their tests do not find to all tests
+mutants: $(VENV)/.installed $(VENV)/.test build/native/build.ninja  ## plant the faults of tools/mutants.toml, one at a time: the tests must find each (an hour)
+	$(VENV)/bin/python tools/mutants.py $(MUTANTS)
 
 policy: $(VENV)/.installed  ## the GIL's policy against stock and a short switch interval, in the simulator (minutes)
 	$(VENV)/bin/python benchmarks/gil_policy_matrix.py --foreign 0,2

@@ -16,14 +16,11 @@ PAGE = (CLONE / "docs" / "reference" / "compatibility.md").read_text()
 NAMED = re.compile(r"`((?:tests|native)/[\w/.]+\.(?:py|c))(?:::(\w+))?`")
 
 
-def test_tests_that_the_tables_name_are_there() -> None:
+def test_page_names_tests_and_releases_that_are_there() -> None:
     named = NAMED.findall(PAGE)
     assert len(named) > 15
     for path, test in named:
         text = (CLONE / path).read_text()
         assert not test or re.search(rf"\b{test}\(", text), f"there is no {test} in {path}"
-
-
-def test_releases_that_the_page_says_are_tested_are_those_that_are() -> None:
     releases = ", ".join(f"{major}.{minor}.{micro}" for (major, minor), micro in tested.TESTED.items())
     assert f"({releases})" in PAGE

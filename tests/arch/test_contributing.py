@@ -59,30 +59,23 @@ def touched(change: str) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.parametrize("change", EXAMPLES)
-def test_files_that_a_change_touches_exist_and_name_the_example(change: str) -> None:
+def test_files_that_a_change_touches_exist_name_the_example_and_are_counted_by_the_table(change: str) -> None:
     new, extended = touched(change)
     assert new + extended
     assert [path for path in new + extended if not (ROOT / path).is_file()] == []
     example = re.compile(EXAMPLES[change][2], re.IGNORECASE)
     assert [path for path in extended if not example.search((ROOT / path).read_text("utf-8"))] == []
-
-
-@pytest.mark.parametrize("change", EXAMPLES)
-def test_the_table_counts_the_files_of_the_lists(change: str) -> None:
     new, extended = touched(change)
     assert re.search(rf"^\| {change} \| .* \| {len(new)} \| {len(extended)} \|$", LISTS, re.MULTILINE), (
         f"{change}: {len(new)} new files, {len(extended)} to extend: {new} {extended}"
     )
 
 
-def test_files_that_a_list_names_for_some_changes_only_exist() -> None:
+def test_files_of_some_changes_exist_and_the_newest_version_is_the_example() -> None:
     named = re.findall(r"^Only if .*?(?=\n\n)", LISTS, re.MULTILINE | re.DOTALL)
     paths = [path for text in named for path in re.findall(r"`([\w./]+/[\w.]+)`", text)]
     assert len(paths) >= 4
     assert [path for path in [*paths, *REFERRED_TO] if not (ROOT / path).is_file()] == []
-
-
-def test_the_example_of_a_version_is_the_newest() -> None:
     assert max(tested.TESTED) == (3, 15), "a newer version is known: make it the example of CONTRIBUTING.md"
 
 

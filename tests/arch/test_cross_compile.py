@@ -21,16 +21,13 @@ def test_files_of_the_core_are_found_in_the_build(system: str) -> None:
     assert [file for file in [*files, *TOOL["tests"](system)] if not (NATIVE / file).is_file()] == []
 
 
-def test_every_file_of_machine_os_belongs_to_a_platform() -> None:
-    used = {file for system in ("linux", "macos", "posix", "windows") for file in TOOL["sources"](system)}
-    assert {f"machine/os/{path.name}" for path in (NATIVE / "machine/os").glob("*.c")} - used == set()
-
-
-def test_files_of_both_extensions_are_found_in_the_build() -> None:
+def test_files_of_both_extensions_and_of_each_platform_are_found_in_the_build() -> None:
     files = TOOL["extensions"]()
     assert files["_probe"] == ["gil/bind/module.c"]
     assert {"module/module.c", "sync/bind/locks/permits.c"} <= set(files["_native"])
     assert [file for named in files.values() for file in named if not (NATIVE / file).is_file()] == []
+    used = {file for system in ("linux", "macos", "posix", "windows") for file in TOOL["sources"](system)}
+    assert {f"machine/os/{path.name}" for path in (NATIVE / "machine/os").glob("*.c")} - used == set()
 
 
 def test_headers_that_an_extension_includes_are_there_or_generated() -> None:

@@ -22,8 +22,15 @@ def every_error() -> dict[str, type[FairleadError]]:
     return {name: getattr(fairlead.errors, name) for name in fairlead.errors.__all__}
 
 
-def test_every_error_has_a_section_and_every_section_an_error() -> None:
+def test_every_error_has_a_section_and_a_docstring_that_ends_with_it() -> None:
     assert sorted(SECTIONS) == sorted(fairlead.errors.__all__)
+    assert [name for name, error in every_error().items() if not error.__doc__] == []
+    errors = every_error()
+    del errors["FairleadError"]
+    ends = {
+        name: str(error.__doc__).rpartition("docs/reference/errors.md#")[2] for name, error in errors.items()
+    }
+    assert ends == {name: name.lower() for name in errors}
 
 
 def test_all_names_every_class_of_the_module() -> None:
@@ -45,19 +52,6 @@ def test_an_error_inherits_what_its_section_says() -> None:
     errors = every_error()
     bases = {(name, base.__name__) for name, error in errors.items() for base in error.__mro__}
     assert said - with_versions <= bases
-
-
-def test_every_error_has_a_docstring() -> None:
-    assert [name for name, error in every_error().items() if not error.__doc__] == []
-
-
-def test_the_help_of_an_error_ends_with_its_section() -> None:
-    errors = every_error()
-    del errors["FairleadError"]
-    ends = {
-        name: str(error.__doc__).rpartition("docs/reference/errors.md#")[2] for name, error in errors.items()
-    }
-    assert ends == {name: name.lower() for name in errors}
 
 
 def test_every_public_name_of_gil_exists_and_has_a_docstring() -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from commands import python
 
 import fairlead
 
@@ -25,10 +24,7 @@ print(json.dumps([sorted(set(sys.modules) - before), spent]))
 def import_alone() -> tuple[list[str], float]:
     """(modules, CPU seconds) of the import in an interpreter without site packages: its own cost only."""
     source = Path(fairlead.__file__).parent.parent
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", PROGRAM, source], check=True, capture_output=True, text=True
-    )
-    modules, seconds = json.loads(done.stdout)
+    modules, seconds = json.loads(python("-I", "-S", "-c", PROGRAM, source).stdout)
     return modules, seconds
 
 
@@ -48,8 +44,7 @@ import sys
 import fairlead.cli.run, fairlead.gil.schedule.launch
 print(*(name for name in sys.modules if name.startswith("fairlead.")))
 """
-    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-    loaded = done.stdout.split()
+    loaded = python("-c", program).stdout.split()
     assert "fairlead.cli.run" in loaded
     heavy = ("fairlead.lab", "fairlead.report.summary.html", "fairlead.record.", "fairlead.cli.record")
     light = {"fairlead.record.policies"}
@@ -64,10 +59,9 @@ slow = {{"asyncio", "dataclasses", "enum", "inspect", "logging", "re", "typing"}
 for name in slow:
     sys.modules.pop(name, None)  # an editable install has some of them from its start
 import fairlead.{part}
-print(*slow & sys.modules.keys())
+print("loaded:", *slow & sys.modules.keys())
 """
-    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-    assert done.stdout.split() == []
+    assert python("-c", program).stdout.split() == ["loaded:"]
 
 
 def test_help_imports_no_subcommand() -> None:
@@ -77,5 +71,4 @@ from fairlead.cli.root import root
 root.main(["--help"], standalone_mode=False)
 print(*(name for name in sys.modules if name.startswith(("fairlead.cli.", "fairlead.lab"))))
 """
-    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1].split() == ["fairlead.cli.root"]
+    assert python("-c", program).stdout.splitlines()[-1].split() == ["fairlead.cli.root"]

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from sources import PACKAGE, modules, nodes, tree
 
-import fairlead
 from fairlead.lab.catalogue import registry
 
 pytestmark = pytest.mark.once
-
-ROOT = Path(fairlead.__file__).parent
 
 BOTTOM = {"errors", "machine"}
 """What every layer may use."""
@@ -39,17 +38,8 @@ LAYERS: dict[str, set[str]] = {
     "pools.executor": {"pools.engine", "pools.serialization", "pools.from_thread", "sync"},
     "pools.choose": {"_native"},
     "pools": {
-        "_native",
-        "pools.engine",
-        "pools.serialization",
-        "pools.process",
-        "pools.interpreter",
-        "pools.event_loop",
-        "pools.distributed",
-        "pools.from_thread",
-        "pools.executor",
-        "pools.choose",
-        "sync",
+        *("pools.engine", "pools.serialization", "pools.process", "pools.interpreter", "pools.event_loop"),
+        *("pools.distributed", "pools.from_thread", "pools.executor", "pools.choose", "sync", "_native"),
     },
     # see
     "record": set(),
@@ -67,16 +57,8 @@ LAYERS: dict[str, set[str]] = {
     "lab": {"lab.run", "lab.catalogue", "lab.isolation"},
     "lab.experiments": set(),
     "advice": {
-        "pools",
-        "pools.engine",
-        "pools.serialization",
-        "pools.choose",
-        "gil",
-        "lab.run",
-        "lab.analysis",
-        "lab.catalogue",
-        "lab.isolation",
-        "record",
+        *("pools", "pools.engine", "pools.serialization", "pools.choose", "gil", "record"),
+        *("lab.run", "lab.analysis", "lab.catalogue", "lab.isolation"),
     },
     "report": set(),
     "report.common": {"record"},
@@ -99,15 +81,7 @@ EXTRAS = {"cloudpickle", "dask", "jinja2", "numpy", "perfetto", "psutil", "rich"
 """Third-party libraries that only some commands need; importing one costs more than all of fairlead."""
 
 
-def modules() -> dict[str, Path]:
-    """Every module of the package by its name without the leading "fairlead."; the package itself is ""."""
-    found = {}
-    for path in sorted(ROOT.rglob("*.py")):
-        parts = path.relative_to(ROOT).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
-
-
+@functools.cache
 def layer_of(module: str) -> str | None:
     parts = module.split(".")
     names = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
@@ -116,8 +90,7 @@ def layer_of(module: str) -> str | None:
 
 def imports(module: str, path: Path, *, top_level_only: bool = False) -> Iterator[tuple[int, str]]:
     """(line, absolute name) of what a module imports; ``from a import b`` counts as both a and a.b."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    statements = executed_at_import(tree) if top_level_only else ast.walk(tree)
+    statements = executed_at_import(tree(path)) if top_level_only else nodes(path)
     package = ["fairlead", *module.split(".")] if module else ["fairlead"]
     if path.name != "__init__.py":
         package.pop()
@@ -144,15 +117,9 @@ def executed_at_import(node: ast.AST) -> Iterator[ast.AST]:
         yield from executed_at_import(child)
 
 
-def test_every_module_belongs_to_a_layer() -> None:
+def test_every_module_belongs_to_a_layer_and_every_layer_has_one() -> None:
     assert [name for name in modules() if name and layer_of(name) is None] == []
-
-
-def test_every_layer_has_a_module() -> None:
     assert set(LAYERS) - set(modules()) == {"_native", "_probe"}
-
-
-def test_layers_have_no_cycle() -> None:
     order = list(TopologicalSorter(LAYERS).static_order())
     assert order.index("errors") < order.index("machine") < order.index("cli")
 
@@ -161,9 +128,8 @@ def needs(path: Path) -> tuple[str, ...]:
     """What an experiment needs besides a standard library: it skips itself where that is absent."""
     if path.name == "probe_fairlead.py":
         return ("fairlead",)
-    if path not in {experiment.path for experiment in registry.catalogue().values()}:
-        return ()
-    return registry.load(path).needs
+    found = [one.needs for one in registry.catalogue().values() if one.path == path]
+    return found[0] if found else ()
 
 
 def forbidden(module: str, path: Path) -> list[str]:
@@ -182,8 +148,9 @@ def forbidden(module: str, path: Path) -> list[str]:
     ]
 
 
-def test_layers_import_only_what_the_table_allows() -> None:
+def test_layers_import_only_what_the_table_allows_and_the_package_nothing() -> None:
     assert [line for name, path in modules().items() if name for line in forbidden(name, path)] == []
+    assert list(imports("", PACKAGE / "__init__.py", top_level_only=True)) == []
 
 
 @pytest.mark.parametrize(
@@ -203,16 +170,12 @@ def test_layers_an_upward_import_is_found_however_it_is_written(
     assert len(forbidden(module, path)) >= 1
 
 
-def test_package_itself_imports_nothing() -> None:
-    assert list(imports("", ROOT / "__init__.py", top_level_only=True)) == []
-
-
 def test_lab_never_prints() -> None:
     found = [
         f"{path}:{node.lineno}"
         for name, path in modules().items()
         if (layer_of(name) or "").partition(".")[0] == "lab" and layer_of(name) != "lab.experiments"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print")
         or (isinstance(node, ast.Attribute) and ast.unparse(node) in {"sys.stdout", "sys.stderr"})
     ]
@@ -231,9 +194,7 @@ def test_help_of_the_command_needs_no_extra() -> None:
         seen.add(module)
         for line, name in imports(module, known[module], top_level_only=True):
             top, _, rest = name.partition(".")
-            assert top not in EXTRAS, (
-                f"{known[module]}:{line}: {name} is imported on the way to fairlead --help"
-            )
+            assert top not in EXTRAS, f"{module}:{line}: {name} is imported on the way to fairlead --help"
             if top == "fairlead":
                 parts = rest.split(".")
                 waiting += [".".join(parts[:length]) for length in range(1, len(parts) + 1)]

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sources import PACKAGE, modules, nodes, tree
 
-import fairlead
 from fairlead import errors
 
 pytestmark = pytest.mark.once
@@ -32,43 +32,41 @@ PEERS = {"Pool": "an Executor's face; and fairlead.pools.multiprocessing's, afte
 """Public names with two meanings, because each of their modules follows another's names."""
 
 
-def types(module: ast.Module) -> Iterator[str]:
+def types(path: Path) -> Iterator[str]:
     """The public classes of a module, and its names for types (``Kind = Literal[...]``)."""
-    for node in ast.walk(module):
+    for node in nodes(path):
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             yield node.name
-    for node in module.body:
+    for node in tree(path).body:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)]) if re.fullmatch(r"[A-Z]\w*[a-z]\w*", name):
                 yield name
 
 
 def test_no_type_has_two_meanings() -> None:
-    package = Path(fairlead.__file__).parent
     places: defaultdict[str, set[str]] = defaultdict(set)
-    for path in package.rglob("*.py"):
-        for name in types(ast.parse(path.read_bytes())):
-            places[name].add(str(path.relative_to(package)))
+    for path in modules().values():
+        for name in types(path):
+            places[name].add(str(path.relative_to(PACKAGE)))
     assert {name: found for name, found in places.items() if len(found) > 1 and name not in PEERS} == {}
 
 
 def functions_by_module() -> dict[str, set[str]]:
     """The public functions of each module of the package."""
-    package = Path(fairlead.__file__).parent
     return {
-        ".".join(["fairlead", *path.relative_to(package).with_suffix("").parts]).removesuffix(".__init__"): {
+        f"fairlead.{name}".removesuffix("."): {
             node.name
-            for node in ast.parse(path.read_bytes()).body
+            for node in tree(path).body
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
         }
-        for path in package.rglob("*.py")
+        for name, path in modules().items()
     }
 
 
-def imported(path: Path, package: Path) -> Iterator[tuple[str, str]]:
+def imported(path: Path) -> Iterator[tuple[str, str]]:
     """(module, name) of each name that a module imports from the package, and uses without the module's."""
-    here = ["fairlead", *path.relative_to(package).with_suffix("").parts]
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    here = ["fairlead", *path.relative_to(PACKAGE).with_suffix("").parts]
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom):
             above = ".".join(here[: -node.level]) if node.level else ""
             module = ".".join(filter(None, [above, node.module]))
@@ -80,10 +78,10 @@ def test_no_function_that_is_imported_by_its_name_alone_has_two_meanings() -> No
 
     A command's function has the command's name, whatever the function behind it is called.
     """
-    package, known = Path(fairlead.__file__).parent, functions_by_module()
+    known = functions_by_module()
     places: defaultdict[str, set[str]] = defaultdict(set)
-    for path in package.rglob("*.py"):
-        for module, name in imported(path, package):
+    for path in modules().values():
+        for module, name in imported(path):
             if name in known.get(module, ()) and not module.startswith("fairlead.cli"):
                 places[name].add(module)
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
@@ -115,14 +113,11 @@ def test_a_breach_of_each_kind_is_found(text: str, rule: str) -> None:
     assert [name for name, _, _ in words.breaches(text)] == [rule]
 
 
-def test_a_pronoun_is_found_in_the_comments_of_a_source() -> None:
+def test_words_of_comments_are_found_in_c_alone() -> None:
     assert words.pronouns("int held;\n/* 0: nobody, or somebody else */") == [
         ("pronoun", 2, "nobody"),
         ("pronoun", 2, "somebody"),
     ]
-
-
-def test_an_actor_without_a_name_is_found_in_comments_of_c_alone() -> None:
     text = 'int who; /* whose lock it is */\n/* Who waits is\n * told. */\n"who"'
     assert words.actors(text) == [("actor", 2, "Who"), ("actor", 3, "told")]
 

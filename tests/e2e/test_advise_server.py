@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import exit_status, python
 
 pytestmark = pytest.mark.once
 
@@ -39,10 +40,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def advise(place: Path, server: str, load: str, *more: str) -> subprocess.CompletedProcess[str]:
-    words = ["advise", "--server", server, "--load", load, *more]
-    return subprocess.run(
-        [sys.executable, "-c", PROGRAM, *words], cwd=place, capture_output=True, text=True, check=False
-    )
+    return python("-c", PROGRAM, "advise", "--server", server, "--load", load, *more, cwd=place)
 
 
 PYTHON = shlex.quote(sys.executable)
@@ -97,23 +95,19 @@ def test_server_or_load_that_fails_is_named(place: Path, server: str, load: str,
 @pytest.mark.parametrize(
     "words",
     [
-        ["--server", "x {port}"],
-        ["--load", "x"],
-        ["--server", "x", "--load", "x"],
-        ["--server", "x {port}", "--load", "x", "--threads", "1,2"],
-        ["--server", "x {port} {workers}", "--load", "x"],
-        ["--server", "x {port}", "--load", "x", "--items", "[1]"],
-        ["--server", "x {port}", "--load", "x", "--format", "html"],
-        ["shop:price", "--items", "[1]", "--threads", "2"],
-        [],
+        "--server 'x {port}'",
+        "--load x",
+        "--server x --load x",
+        "--server 'x {port}' --load x --threads 1,2",
+        "--server 'x {port} {workers}' --load x",
+        "--server 'x {port}' --load x --items [1]",
+        "--server 'x {port}' --load x --format html",
+        "shop:price --items [1] --threads 2",
+        "",
     ],
 )
 def test_words_that_do_not_fit_together_are_one_line_and_status_2(
-    capsys: pytest.CaptureFixture[str], words: list[str]
+    capsys: pytest.CaptureFixture[str], words: str
 ) -> None:
-    from fairlead import cli
-
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["advise", *words])
-    assert ended.value.code == 2
+    assert exit_status("advise", *shlex.split(words)) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1

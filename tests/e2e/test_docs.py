@@ -9,9 +9,11 @@ that file. A block after the comment
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,9 +22,10 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from _pytest.mark import ParameterSet
+from commands import python
 
 from fairlead.gil.observe.counters import NAMES as COUNTERS
+from fairlead.lab.catalogue import registry
 from fairlead.record import advice, gil_summary, server_advice
 from fairlead.record.sample import Sample
 
@@ -44,23 +47,8 @@ class Step:
     file: str | None = None
 
 
-RUNS = re.compile(r"^\$ fairlead (lab )?run |--budget ", re.MULTILINE)
-
-
 def documents() -> list[Path]:
     return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-
-
-def by_length() -> list[ParameterSet]:
-    """Documents whose commands measure something are long."""
-    return [
-        pytest.param(
-            path,
-            id=str(path.relative_to(ROOT)),
-            marks=[pytest.mark.long] if RUNS.search(path.read_text(encoding="utf-8")) else [],
-        )
-        for path in documents()
-    ]
 
 
 def steps(document: Path) -> Iterator[Step]:
@@ -80,7 +68,7 @@ def steps(document: Path) -> Iterator[Step]:
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("document", by_length())
+@pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_everything_a_document_says_to_type_works(document: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     for step in steps(document):
@@ -93,43 +81,44 @@ def test_everything_a_document_says_to_type_works(document: Path, tmp_path: Path
         else:
             arguments = shlex.split(step.text)
         done = subprocess.run(
-            arguments,
-            cwd=tmp_path,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+            arguments, cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, timeout=120, check=False,
+        )  # fmt: skip
         assert done.returncode == 0, f"{document.name}:{step.line}: {step.text}\n{done.stdout}\n{done.stderr}"
 
 
-def test_the_reference_of_results_names_every_field() -> None:
-    text = (ROOT / "docs/reference/results-format.md").read_text(encoding="utf-8")
-    for field in ["schema", *(field.name for field in fields(Sample))]:
-        assert f"`{field}`" in text
+def names(*records: type) -> set[str]:
+    return {field.name for record in records for field in fields(record)}
 
 
-def test_the_reference_of_records_names_every_field_and_counter() -> None:
-    text = (ROOT / "docs/reference/gil-records.md").read_text(encoding="utf-8")
-    records = (
-        gil_summary.GilThread, gil_summary.Blame, gil_summary.StackLoss, gil_summary.Finding,
-        gil_summary.GilTotals, gil_summary.GilSummary, gil_summary.Trust,
-    )  # fmt: skip
-    for field in [field.name for record in records for field in fields(record)]:
-        assert f"`{field}`" in text, field
-    for kind in get_args(gil_summary.FindingKind):
-        assert f"`{kind}`" in text
-    for name in COUNTERS.values():
-        assert f"`fairlead_gil_{name}_total`" in text
+NAMED = {
+    "results-format.md": {"schema"} | names(Sample),
+    "gil-records.md": {
+        *names(gil_summary.GilThread, gil_summary.Blame, gil_summary.StackLoss, gil_summary.Finding),
+        *names(gil_summary.GilTotals, gil_summary.GilSummary, gil_summary.Trust),
+        *get_args(gil_summary.FindingKind),
+        *(f"fairlead_gil_{name}_total" for name in COUNTERS.values()),
+    },
+    "advice.md": {
+        *names(advice.Advice, advice.Work, advice.Candidate, advice.Curve, advice.Pick),
+        *names(server_advice.ServerCandidate),
+    },
+}
 
 
-def test_the_reference_of_advice_names_every_field() -> None:
-    text = (ROOT / "docs/reference/advice.md").read_text(encoding="utf-8")
-    records = (
-        advice.Advice, advice.Work, advice.Candidate, advice.Curve, advice.Pick,
-        server_advice.ServerCandidate,
-    )  # fmt: skip
-    for field in [field.name for record in records for field in fields(record)]:
-        assert f"`{field}`" in text, field
+@pytest.mark.parametrize("page", NAMED)
+def test_the_reference_of_records_names_every_field_and_counter(page: str) -> None:
+    text = (ROOT / "docs" / "reference" / page).read_text(encoding="utf-8")
+    assert {name for name in NAMED[page] if f"`{name}`" not in text} == set()
+
+
+def test_the_example_experiment_of_contributing_is_read_and_runs(tmp_path: Path) -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    path = tmp_path / "square_condition.py"
+    path.write_text(program, encoding="utf-8")
+    shutil.copy(registry.DIRECTORY / "probe.py", tmp_path)
+    assert registry.load(path).id == "square.condition"
+    result = json.loads(python(path, json.dumps({"n": 5})).stdout)
+    assert result["details"]["awake"] == 5
+    assert result["wall_s"] > 0

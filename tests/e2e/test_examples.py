@@ -11,10 +11,10 @@ import re
 import runpy
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from commands import python
 
 from fairlead.gil.observe.access import why_not
 
@@ -25,10 +25,8 @@ ENVIRONMENT = runpy.run_path(str(EXAMPLES / "environment.py"))["Environment"]()
 pytestmark = [pytest.mark.once, pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 
 
-def run(*arguments: str, timeout: float = 140) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, EXAMPLES / "run.py", *arguments], capture_output=True, text=True, timeout=timeout
-    )
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return python(EXAMPLES / "run.py", *arguments, timeout=140)
 
 
 def needs(name: str) -> None:
@@ -38,20 +36,14 @@ def needs(name: str) -> None:
         pytest.skip("no redis-server: apt install redis-server")
 
 
-def test_examples_are_listed() -> None:
+def test_examples_are_listed_and_what_one_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     done = run("--list")
     assert done.returncode == 0, done.stderr
     assert [line.split()[0] for line in done.stdout.splitlines()] == list(PROGRAMS)
-
-
-def test_example_that_is_unknown_is_refused_and_the_list_is_shown() -> None:
     done = run("gunicorn-flusk")
     assert done.returncode == 2
     assert "no such program: gunicorn-flusk" in done.stderr
     assert "gunicorn-flask" in done.stdout
-
-
-def test_example_without_redis_server_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     done = run("celery", "--quick")
     assert done.returncode == 1
@@ -73,7 +65,7 @@ def test_example_answers_in_every_mode(name: str, tmp_path: Path) -> None:
         assert "unanswered" not in sample["figures"] or name == "opentelemetry", "an export may be under way"
 
 
-@pytest.mark.long
+@pytest.mark.timing
 @pytest.mark.timeout(150)
 @pytest.mark.parametrize("name", [name for name, program in PROGRAMS.items() if program.cpu_threads])
 def test_first_lines_of_a_report_name_the_thread_that_computes(name: str) -> None:
@@ -84,7 +76,7 @@ def test_first_lines_of_a_report_name_the_thread_that_computes(name: str) -> Non
     assert re.search(rf"{computes}\d", "\n".join(done.stdout.splitlines()[:10])), done.stdout
 
 
-@pytest.mark.long
+@pytest.mark.timing
 @pytest.mark.timeout(150)
 def test_a_recording_names_the_thread_and_the_function_that_keep_the_gil() -> None:
     needs("long-c-call")
@@ -97,23 +89,17 @@ def test_a_recording_names_the_thread_and_the_function_that_keep_the_gil() -> No
 
 def samples(foreign: float, **p99: float) -> list[dict[str, object]]:
     """Two rounds of each mode; the second is worse by a half."""
+    same = {"requests/s": 80.0, "CPU share": 0.5}
     return [
-        {
-            "mode": mode,
-            "foreign": foreign,
-            "figures": {
-                "p50, ms": value / 4,
-                "p99, ms": value * factor,
-                "requests/s": 80.0,
-                "CPU share": 0.5,
-            },
-        }
+        {"mode": mode, "foreign": foreign, "figures": {"p50, ms": ms / 4, "p99, ms": ms * factor, **same}}
         for factor in (1, 1.5)
-        for mode, value in p99.items()
+        for mode, ms in p99.items()
     ]
 
 
-def test_page_shows_medians_worst_rounds_and_the_noise(tmp_path: Path) -> None:
+def test_page_shows_medians_worst_rounds_and_the_noise_and_is_that_of_the_committed_results(
+    tmp_path: Path,
+) -> None:
     result = {
         "python": "3.13.0 (main)",
         "cores": 2,
@@ -126,9 +112,7 @@ def test_page_shows_medians_worst_rounds_and_the_noise(tmp_path: Path) -> None:
         path.write_text(json.dumps(result))
     (tmp_path / "long-c-call.txt").write_text("Long hold: snapshots keeps the GIL\n")
     write = "import page, pathlib, sys; print(page.written(pathlib.Path(sys.argv[1])))"
-    page = subprocess.run(
-        [sys.executable, "-c", write, tmp_path], cwd=EXAMPLES, capture_output=True, text=True, check=True
-    ).stdout
+    page = python("-c", write, tmp_path, cwd=EXAMPLES).stdout
     row = (
         "| Flask under waitress (8 threads), two queries of 2 ms | 25 / 5 / 3"
         " | 125 [150] / 25 [30] / 15 [18] | 80 / 80 / 80 | 0.5 / 0.5 / 0.5 | 7% |"
@@ -138,10 +122,5 @@ def test_page_shows_medians_worst_rounds_and_the_noise(tmp_path: Path) -> None:
     assert "Python 3.13.0, 2 cores, 2 rounds, with\n\n```text\nflask==3.1\n```" in page
     assert "```text\nLong hold: snapshots keeps the GIL\n```" in page
     assert "gunicorn" not in "".join(re.findall("<!-- quiet -->.*?<!-- end -->", page, re.DOTALL))
-
-
-def test_the_page_is_what_the_committed_results_say() -> None:
-    page = subprocess.run(
-        [sys.executable, "page.py", "--check"], cwd=EXAMPLES, capture_output=True, text=True, check=False
-    )
+    page = python("page.py", "--check", cwd=EXAMPLES)
     assert page.returncode == 0, page.stderr

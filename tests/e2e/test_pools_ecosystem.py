@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import contextvars
 import io
 import multiprocessing
@@ -16,7 +15,7 @@ from typing import Any
 
 import pytest
 from poolkinds import KINDS, Make, make, several
-from pooltasks import announce_and_spin, negative_raises, spin, square, wait_for
+from pooltasks import negative_raises, spin, square
 from waiting import run
 
 from fairlead.pools import ThreadPool, shared
@@ -45,40 +44,7 @@ def test_default_executor_of_asyncio_runs_to_thread() -> None:
     assert value == "travelled"
 
 
-def test_run_in_executor_gives_results_and_cancels(several: Make, tmp_path: Path) -> None:
-    pool = several(max_workers=1)
-
-    async def main() -> int:
-        loop = asyncio.get_running_loop()
-        with pytest.raises(ValueError, match="-1"):
-            await loop.run_in_executor(pool, negative_raises, -1)
-        begun = tmp_path / "begun"
-        task = loop.run_in_executor(pool, announce_and_spin, str(begun))
-        while not begun.exists():
-            await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return await loop.run_in_executor(pool, square, 3)
-
-    assert run(main()) == 9
-
-
 # concurrent.futures
-
-
-def test_wait_and_as_completed_take_a_mixture_of_futures(several: Make, tmp_path: Path) -> None:
-    with concurrent.futures.ThreadPoolExecutor(2) as theirs:
-        ours = several()
-        futures = [pool.submit(square, n) for n in range(5) for pool in (ours, theirs)]
-        found = sorted(future.result() for future in concurrent.futures.as_completed(futures, timeout=40))
-        assert found == sorted(2 * [0, 1, 4, 9, 16])
-        late = [pool.submit(wait_for, str(tmp_path / "go")) for pool in (ours, theirs)]
-        done, left = concurrent.futures.wait([*futures, *late], 40, concurrent.futures.FIRST_COMPLETED)
-        assert set(futures) <= done
-        assert left == set(late)
-        (tmp_path / "go").touch()
-        assert concurrent.futures.wait(late, 40).not_done == set()
 
 
 # joblib
@@ -114,10 +80,14 @@ def nested(n: int) -> list[int]:
     return calls
 
 
-def test_joblib_calls_within_joblib_calls_work() -> None:
+def test_joblib_nests_stops_and_survives_a_killed_worker() -> None:
     with joblib.parallel_config(backend="fairlead", n_jobs=2):
         found = joblib.Parallel()(joblib.delayed(nested)(n) for n in range(4))
     assert found == [[m * m for m in range(n)] for n in range(4)]
+    with joblib.parallel_config(backend="fairlead", n_jobs=2):
+        with pytest.raises(multiprocessing.TimeoutError):
+            joblib.Parallel(timeout=0.2)(joblib.delayed(spin)() for _ in "ab")
+        assert joblib.Parallel()(joblib.delayed(square)(n) for n in range(4)) == [0, 1, 4, 9]
 
 
 def die_once(n: int, path: str) -> int:
@@ -132,13 +102,6 @@ def test_worker_that_is_killed_does_not_end_joblibs_call(tmp_path: Path) -> None
         found = joblib.Parallel()(joblib.delayed(die_once)(n, str(tmp_path / "died")) for n in range(20))
     assert found == [n * n for n in range(20)]
     assert (tmp_path / "died").exists()
-
-
-def test_joblib_stops_what_takes_too_long() -> None:
-    with joblib.parallel_config(backend="fairlead", n_jobs=2):
-        with pytest.raises(multiprocessing.TimeoutError):
-            joblib.Parallel(timeout=0.2)(joblib.delayed(spin)() for _ in "ab")
-        assert joblib.Parallel()(joblib.delayed(square)(n) for n in range(4)) == [0, 1, 4, 9]
 
 
 # dask and tqdm

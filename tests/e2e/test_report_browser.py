@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 import summaries
+from advices import advice
 from chromium import NEEDED, chromium, prefer, resize
 
 from fairlead.record.summary import Summary
+from fairlead.report.advice import html as advice_html
 from fairlead.report.comparison import atlas
 from fairlead.report.summary import html
 
-pytest.importorskip("jinja2")
 webdriver = pytest.importorskip(
     "selenium.webdriver", reason="selenium is not installed: pip install --group browser"
 )
@@ -35,11 +36,12 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture
 def opened(browser: Any, tmp_path: Path) -> Open:
-    """Opens a summary's page at a width and in a colour scheme; what the console said before is gone."""
+    """Opens a page, or that of a summary, at a width and in a colour scheme; what the console said before is
+    gone."""
 
-    def open_page(summary: Summary, *, width: int = 1280, scheme: str = "light") -> Any:
+    def open_page(shown: Summary | str, *, width: int = 1280, scheme: str = "light") -> Any:
         path = tmp_path / "report.html"
-        path.write_text(html.render(summary), encoding="utf-8")
+        path.write_text(shown if isinstance(shown, str) else html.render(shown), encoding="utf-8")
         resize(browser, width)
         prefer(browser, scheme)
         browser.get_log("browser")
@@ -60,21 +62,44 @@ def assert_sound(browser: Any) -> None:
     assert run(browser, "document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
+def widths(browser: Any, selector: str) -> list[tuple[float, float]]:
+    """Of each picture, and of its place."""
+    sizes = "s => [s.getBoundingClientRect().width, s.parentElement.clientWidth]"
+    return run(browser, f"Array.from(document.querySelectorAll('{selector}'), {sizes})")
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (420, "dark"), (768, "dark"), (1280, "light")])
 def test_every_picture_is_as_wide_as_its_place_at_any_width(opened: Open, width: int, scheme: str) -> None:
     summary = summaries.realistic(1)
     browser = opened(summary, width=width, scheme=scheme)
-    wanted = len({(s.experiment, s.label) for s in summary.series})
-    sizes = run(
-        browser,
-        "Array.from(document.querySelectorAll('.panels svg.curve, #answers svg'),"
-        " s => [s.getBoundingClientRect().width, s.parentElement.clientWidth])",
-    )
-    assert len(sizes) == wanted + 5
+    sizes = widths(browser, ".panels svg.curve, #answers svg")
+    assert len(sizes) == len({(s.experiment, s.label) for s in summary.series}) + 5
     assert all(200 < own <= box + 1 <= width + 1 for own, box in sizes), sizes
     medians = run(browser, "document.querySelectorAll('.panels .curve .median').length")
     assert medians == sum(len(s.cells) for s in summary.series)
     assert_sound(browser)
+    found = [summaries.realistic(seed) for seed in (1, 2)]
+    hosts = [
+        {**one.environment, "hostname": name} for one, name in zip(found, ("north", "south"), strict=True)
+    ]
+    runs = [
+        (host["hostname"], replace(one, environment=host)) for one, host in zip(found, hosts, strict=True)
+    ]
+    sizes = widths(opened(atlas.render(runs), width=width, scheme=scheme), "svg.atlas")
+    assert len(sizes) == len({(claim.experiment, claim.topic) for one in found for claim in one.claims})
+    assert all(200 < own <= box + 1 <= width + 1 for own, box in sizes), sizes
+    assert_sound(browser)
+
+
+def test_page_of_an_advice_fits_and_follows_the_scheme(opened: Open) -> None:
+    grounds = []
+    for width, scheme in (360, "light"), (1200, "dark"):
+        browser = opened(advice_html.render(advice()), width=width, scheme=scheme)
+        grounds.append(run(browser, "getComputedStyle(document.body).backgroundColor"))
+        circles = run(browser, "document.querySelectorAll('.curve circle').length")
+        assert circles == len(advice().curves[0].points)
+        assert_sound(browser)
+    assert grounds[0] != grounds[1]
 
 
 def test_colours_follow_the_scheme(opened: Open) -> None:
@@ -132,29 +157,4 @@ def test_page_without_plots_is_sound(opened: Open, curves: tuple[Any, ...]) -> N
     browser = opened(summaries.summary(*curves), width=360)
     assert run(browser, "document.querySelectorAll('svg.curve').length") == 0
     assert run(browser, "document.querySelector('h1').innerText.length > 20")
-    assert_sound(browser)
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
-def test_atlas_has_a_picture_a_claim_at_any_width(
-    browser: Any, tmp_path: Path, width: int, scheme: str
-) -> None:
-    runs = []
-    for seed, name in enumerate(("north", "south"), 1):
-        found = summaries.realistic(seed)
-        runs.append((name, replace(found, environment={**found.environment, "hostname": name})))
-    path = tmp_path / "atlas.html"
-    path.write_text(atlas.render(runs), encoding="utf-8")
-    resize(browser, width)
-    prefer(browser, scheme)
-    browser.get_log("browser")
-    browser.get(path.as_uri())
-    claims = {(claim.experiment, claim.topic) for _, found in runs for claim in found.claims}
-    sizes = run(
-        browser,
-        "Array.from(document.querySelectorAll('svg.atlas'),"
-        " s => [s.getBoundingClientRect().width, s.parentElement.clientWidth])",
-    )
-    assert len(sizes) == len(claims)
-    assert all(200 < own <= box + 1 <= width + 1 for own, box in sizes), sizes
     assert_sound(browser)

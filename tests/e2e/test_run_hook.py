@@ -148,3 +148,16 @@ def test_hook_is_not_installed_where_nothing_can_be_scheduled(environment: Envir
     assert "the hook was not installed: " in done.stderr
     assert done.stderr.count("\n") == 1
     assert not environment.hook.exists()
+
+
+def test_hook_that_does_not_work_is_taken_away_again(environment: Environment) -> None:
+    before_it = environment.site / "a.pth"
+    before_it.write_text("import sys; sys._fairlead_gil = 1\n")  # as if it had run
+    try:
+        done = environment.fairlead("--install-hook")
+    finally:
+        before_it.unlink()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the hook was not installed: " in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not environment.hook.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copyreg
 import operator
 import sys
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from waiting import PATIENCE_S, Thread, until
 
-from fairlead.errors import HandleGoneError, TooManyReleasesError
+from fairlead.errors import HandleGoneError, TooManyReleasesError, WrongProcessError
 from fairlead.sync import BoundedSemaphore, Event, Lock, SimpleQueue, from_handle, handle
 
 PROGRAM = """
@@ -212,8 +213,8 @@ def test_interpreter_that_ends_leaves_no_task_in_a_shared_queue_and_passes_its_g
         "tasks = [loop.create_task(body()) for _ in range(3)]\n"
         "for task in tasks: task._log_destroy_pending = False\n"
         "loop.run_until_complete(asyncio.sleep(0))\n"
-        # as a leak would keep it: the end does not wait for a collection
-        "import sys; sys.kept = [loop, tasks]\n"
+        # as a leak would keep the loop: the end does not wait for a collection
+        "import gc; gc.freeze()\n"
     )
     assert lock.statistics().waiting == 3
     lock.release()  # granted to a loop that will not run, or nudged
@@ -279,3 +280,12 @@ def test_primitives_are_arguments_of_concurrent_interpreters(importable: str) ->
         assert event.is_set()
     finally:
         interpreter.close()
+
+
+def test_pickle_of_an_earlier_process_of_the_same_number_is_refused() -> None:
+    lock = Lock()
+    arrive, (name, (pid, forks, since), number) = copyreg.dispatch_table[Lock](lock)
+    assert handle(arrive(name, (pid, forks, since), number)) == handle(lock)
+    for process in ((pid, forks + 1, since), (pid, forks, since - 1)):
+        with pytest.raises(WrongProcessError, match="this Lock belongs to another process"):
+            arrive(name, process, number)

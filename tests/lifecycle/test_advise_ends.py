@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 import signal
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
-from commands import FAIRLEAD, fairlead
+from commands import FAIRLEAD, fairlead, python
 from programs import living
 
 import fairlead as package
@@ -93,77 +93,81 @@ def ask(*args: str) -> None:
     root.main(["advise", *args, "-o", "saved.json"], prog_name="fairlead", standalone_mode=False)
 
 
-WITHOUT_A_RESULT = {
-    "raises": "shop:raises raised ValueError: no such price when it was called with item 0, 0: give items",
-    "raises_late": "shop:raises_late raised KeyError: 7 when it was called with item 7, 7",
-    "prepared": "shop:prepared, called one after another in a new process: KeyError: 'price'; give items that"
-    " it can handle, and have its module make what else it needs",
-    "once": "shop:once raised RuntimeError: twice when it was called with",
-    "exits": "shop:exits ends its process (sys.exit) when it is called with item 0, 0",
-    "dies": "shop:dies ended its process when it was called with item 0 (it ended with status 4): give items"
-    " for which it returns",
-    "crashes": "shop:crashes ended its process when it was called with item 0 (it was ended by SIGSEGV)",
-    "never": "shop:never did not return within 1 s when it was called with item 0: give items",
-    "naps": "one call of shop:naps takes ",
-    "spins_with_the_gil": "shop:spins_with_the_gil did not return within 1 s",
-}
-
-
-@pytest.mark.parametrize(("name", "said"), WITHOUT_A_RESULT.items())
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("raises", " raised ValueError: no such price when it was called with item 0, 0: give items"),
+        ("raises_late", " raised KeyError: 7 when it was called with item 7, 7"),
+        ("prepared", ", called one after another in a new process: KeyError: 'price'; give items that it can "
+         "handle, and have its module make what else it needs"),
+        ("once", " raised RuntimeError: twice when it was called with"),
+        ("exits", " ends its process (sys.exit) when it is called with item 0, 0"),
+        ("dies", " ended its process when it was called with item 0 (it ended with status 4): give items for "
+         "which it returns"),
+        ("crashes", " ended its process when it was called with item 0 (it was ended by SIGSEGV)"),
+        ("never", " did not return within 1 s when it was called with item 0: give items"),
+        ("naps", " takes "),
+        ("spins_with_the_gil", " did not return within 1 s"),
+    ],
+)  # fmt: skip
 def test_function_without_a_result_is_reported_and_leaves_nothing(
     place: Path, name: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     items = "shop:prepare()" if name == "prepared" else "range(100)"
     if "within 1 s" not in said:  # a call may take longer where others have the cores
         monkeypatch.setattr(session, "FIRST_CALL_SHARE", 20.0)
-    with pytest.raises(AdviceError, match=re.escape(said)):
+    with pytest.raises(AdviceError, match=re.escape(f"shop:{name}{said}")):
         ask(f"shop:{name}", "--items", items, "--budget", "2s")
     assert living(f"FAIRLEAD_WHO={place}") == []
     assert not (place / "saved.json").exists()
 
 
-WRONG = {
-    "shop:nothing --items [1]": "shop has no nothing: name one that it defines",
-    "shop:fin --items [1]": "shop has no fin: did you mean fine?",
-    "shop:number --items [1]": "shop:number is an int, which cannot be called: name a function",
-    "shop:generates --items [1]": "makes generators",
-    "no_shop:fine --items [1]": "there is no module no_shop here",
-    "needy:fine --items [1]": "needy cannot be imported: it needs nothing_of_this_name",
-    "broken:fine --items [1]": "broken cannot be imported: it raised RuntimeError: at import; mend it, or"
-    " name another module",
-    "program:fine --items [1]": "program ends its process (sys.exit) when it is imported: put what it does as"
-    " a program under if __name__ == '__main__'",
-    "shop.py:fine --items [1]": "shop.py is a file: name its module, as shop:fine",
-    "shop:fine --items []": "there are no items: give at least one",
-    "shop:fine --items range(": "--items 'range(' cannot be evaluated (SyntaxError: '(' was never closed"
-    " (<string>, line 1)): write MODULE:NAME, MODULE:NAME() or an expression with the names of the function's"
-    " module",
-    "shop:fine --items iter([iter([1])])": "item 0 is of type list_iterator, which one call uses up",
-    "shop:fine --items ''": "--items '' cannot be evaluated (SyntaxError: invalid syntax",
-    "shop:fine --items shop.items": "(NameError: name 'shop' is not defined): write MODULE:NAME",
-    "shop:fine --items 5": "--items '5' is an int, which has no items: name an iterable",
-    "shop:fine --items shop:items": "--items 'shop:items' is a function, which has no items: call it, as"
-    " 'shop:items()'",
-    "shop:fine --items shop:no_items()": "raised OSError: no disk: give items that can be made",
-    "shop:fine --items shop:torn": "raised OSError: torn: give items that can be made",
-    "shop:fine": "give the function's items: either --items MODULE:NAME or --inputs FILE",
-    "shop --items [1]": "'shop' names no function: write module:function",
-    "shop:fine --inputs none.jsonl": "none.jsonl: cannot be read",
-    "shop:fine --inputs lines.jsonl": "lines.jsonl:4: not JSON",
-    "shop:fine --inputs empty.jsonl": "there are no items in it",
-    "shop:fine --items [1] --requests 0": "requests must be at least 1",
-    "shop:fine --items [1] --budget 100ms": "the budget must be at least 1 s",
-    "shop:fine --items [1] --kinds magic": "there is no kind 'magic'",
-    "shop:fine --items [1] --max-calls 3": "max_calls must be at least 4",
-    "shop:fine --items [1] --dry-run --format json": "--dry-run shows its plan as text",
-}
+ONE = "--items [1]"
+FINE = "shop:fine"
 
 
-@pytest.mark.parametrize("words", WRONG)
+@pytest.mark.parametrize(
+    ("function", "options", "said"),
+    [
+        ("shop:nothing", ONE, "shop has no nothing: name one that it defines"),
+        ("shop:fin", ONE, "shop has no fin: did you mean fine?"),
+        ("shop:number", ONE, "shop:number is an int, which cannot be called: name a function"),
+        ("shop:generates", ONE, "makes generators"),
+        ("no_shop:fine", ONE, "there is no module no_shop here"),
+        ("needy:fine", ONE, "needy cannot be imported: it needs nothing_of_this_name"),
+        ("broken:fine", ONE,
+         "broken cannot be imported: it raised RuntimeError: at import; mend it, or name another module"),
+        ("program:fine", ONE, "program ends its process (sys.exit) when it is imported: put what it does as "
+         "a program under if __name__ == '__main__'"),
+        ("shop.py:fine", ONE, "shop.py is a file: name its module, as shop:fine"),
+        ("shop", ONE, "'shop' names no function: write module:function"),
+        (FINE, "", "give the function's items: either --items MODULE:NAME or --inputs FILE"),
+        (FINE, "--items '[]'", "there are no items: give at least one"),
+        (FINE, "--items 'range('",
+         "--items 'range(' cannot be evaluated (SyntaxError: '(' was never closed (<string>, line 1)): write "
+         "MODULE:NAME, MODULE:NAME() or an expression with the names of the function's module"),
+        (FINE, "--items 'iter([iter([1])])'", "item 0 is of type list_iterator, which one call uses up"),
+        (FINE, "--items ''", "--items '' cannot be evaluated (SyntaxError: invalid syntax"),
+        (FINE, "--items 'shop.items'", "(NameError: name 'shop' is not defined): write MODULE:NAME"),
+        (FINE, "--items '5'", "--items '5' is an int, which has no items: name an iterable"),
+        (FINE, "--items 'shop:items'",
+         "--items 'shop:items' is a function, which has no items: call it, as 'shop:items()'"),
+        (FINE, "--items 'shop:no_items()'", "raised OSError: no disk: give items that can be made"),
+        (FINE, "--items 'shop:torn'", "raised OSError: torn: give items that can be made"),
+        (FINE, "--inputs 'none.jsonl'", "none.jsonl: cannot be read"),
+        (FINE, "--inputs 'lines.jsonl'", "lines.jsonl:4: not JSON"),
+        (FINE, "--inputs 'empty.jsonl'", "there are no items in it"),
+        (FINE, f"{ONE} --requests 0", "requests must be at least 1"),
+        (FINE, f"{ONE} --budget 100ms", "the budget must be at least 1 s"),
+        (FINE, f"{ONE} --kinds magic", "there is no kind 'magic'"),
+        (FINE, f"{ONE} --max-calls 3", "max_calls must be at least 4"),
+        (FINE, f"{ONE} --dry-run --format json", "--dry-run shows its plan as text"),
+    ],
+)  # fmt: skip
 @pytest.mark.usefixtures("place")
-def test_wrong_usage_is_reported(words: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(WRONG[words])):
-        ask(*(word if word != "''" else "" for word in words.split()))
+def test_wrong_usage_is_reported(function: str, options: str, said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        ask(function, *shlex.split(options))
 
 
 def test_command_says_it_in_one_line_and_its_status(place: Path) -> None:
@@ -185,10 +189,8 @@ def test_candidate_whose_workers_die_is_reported_and_not_chosen(place: Path) -> 
 
 
 def test_interrupted_advice_leaves_nothing(place: Path) -> None:
-    running = subprocess.Popen(
-        [*FAIRLEAD, "advise", "shop:never", "--items", "[1]", "--budget", "100s"],
-        cwd=place, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    command = [*FAIRLEAD, "advise", "shop:never", "--items", "[1]", "--budget", "100s"]
+    running = subprocess.Popen(command, cwd=place, stderr=subprocess.PIPE, text=True)
     try:
         assert running.stderr is not None
         assert "looking at the first calls" in running.stderr.readline()
@@ -236,13 +238,12 @@ print(memory_kib([os.getpid()]) - before)
 
 
 def test_memory_is_what_a_call_had_at_most_and_not_what_it_left() -> None:
-    done = subprocess.run([sys.executable, "-c", HUNGRY], capture_output=True, text=True, check=True)
+    done = python("-c", HUNGRY)
     assert int(done.stdout) > 50_000
 
 
-@pytest.mark.long
+@pytest.mark.timing
 def test_time_that_a_result_is_looked_at_is_not_taken_for_the_call(place: Path) -> None:
-    ask(
-        "shop:read_slowly", "--items", "range(3)", "--budget", "2s", "--kinds", "threads", "--max-calls", "30"
-    )
+    words = ("--items", "range(3)", "--budget", "2s", "--kinds", "threads", "--max-calls", "30")
+    ask("shop:read_slowly", *words)
     assert load(place / "saved.json").choice.kind == "sequential"

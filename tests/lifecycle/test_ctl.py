@@ -343,3 +343,11 @@ def test_older_running_process_is_refused_with_the_way_around(
     assert "start it with fairlead record -- COMMAND (or top, or run)" in ran.stderr
     assert ran.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_program_that_became_another_takes_no_orders() -> None:
+    with serving() as process:
+        assert line(process, "os.execvp('sh', ['sh', '-c', 'echo ready; cat'])") == "ready"
+        said = status(process.pid)
+    assert f"process {process.pid} takes no orders: it was scheduled and became another program" in said
+    assert said.count("\n") == 1

@@ -69,7 +69,7 @@ def test_discover_every_place_is_searched_also_one_moved_by_a_variable(
     assert names(discover()) == ["3.99"]
 
 
-def test_discover_links_to_one_program_run_it_once(home: Path) -> None:
+def test_discover_names_what_differs_and_finds_what_is_the_same(home: Path) -> None:
     count = home / "count"
     program = interpreter(home / ".pyenv/versions/3.99.1/bin/python3.99")
     program.write_text(program.read_text().replace("echo noise", f"echo x >> {count}"))

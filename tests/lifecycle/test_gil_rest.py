@@ -131,8 +131,8 @@ import _thread
 sys.setswitchinterval(1000)
 begun = _thread.allocate_lock()
 begun.acquire()
-_thread.start_new_thread(begun.release, ())
 with outside._page(os.getpid()) as page, memoryview(page).cast("I") as words:
+    _thread.start_new_thread(begun.release, ())
     while outside.HOOKS[words[outside._HOOKS]] == "resting":
         pass  # the thread comes to wait; this one keeps the GIL, which it took before the hooks were in
 begun.acquire()  # drops the GIL
@@ -213,3 +213,17 @@ def test_ctl_says_that_no_thread_has_waited_yet() -> None:
     none = f"process {process.pid}: no thread has waited for the GIL yet; when one does, "
     obeys = none + "it obeys: stock\n"
     assert said == [none + "it is scheduled from then on\n", obeys, obeys]
+
+
+def test_hooks_of_a_schedule_for_a_while_do_not_rest_so_that_its_end_is_announced() -> None:
+    program = """
+import os
+from fairlead.gil.schedule import control
+control.switch("interactive", 0.05, for_s=0.01)
+print("ready", flush=True)
+while True:
+    os.stat("/")  # which no other thread waits for
+"""
+    with running(program) as process:
+        assert process.stderr is not None
+        assert "the time that the GIL was to be scheduled for is over" in process.stderr.readline()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from commands import python
 
 PROGRAM = """
 import sys
@@ -18,7 +17,7 @@ except MissingExtraError as error:
 
 def test_analysis_without_numpy_names_the_extra() -> None:
     for module in ("summarise", "compare"):
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM.format(module=module)], capture_output=True, text=True, check=True
+        assert (
+            python("-c", PROGRAM.format(module=module)).stdout
+            == "the lab's statistics need numpy: pip install 'fairlead[lab]'\n"
         )
-        assert done.stdout == "the lab's statistics need numpy: pip install 'fairlead[lab]'\n"

@@ -56,38 +56,29 @@ def test_cluster_calls_functions_and_returns_results_and_exceptions(pool: DaskPo
         pool.submit(raise_odd, 7).result()
     assert caught.value.hint == "as it was"
     assert isinstance(caught.value.__cause__, WorkerTraceback)
-
-
-def test_cluster_is_initialized_in_every_process(pool: DaskPool) -> None:
     assert 411 in pool.submit(remembered).result()
 
 
-def test_call_that_is_to_stop_before_it_has_come_does_not_run() -> None:
+def test_call_that_is_to_stop_before_it_has_come_does_not_run_and_few_are_remembered() -> None:
     remote.stop("to come")
     parcel = remote.Parcel.of(calls.CALL, pickled((os._exit, (1,), {}, None)))
     answer = remote.call(parcel, "to come")
     assert answer.kind == calls.FAILED
     assert type(answer.load().error) is Stopped
     assert remote.call(remote.Parcel.of(calls.CALL, pickled((int, (), {}, None))), "to come").load() == 0
-
-
-def test_workers_remember_few_of_the_calls_that_never_came() -> None:
     for number in range(2 * remote.REMEMBERED):
         remote.stop(str(number))
     assert len(remote._early) == remote.REMEMBERED
     remote._early.clear()
 
 
-def test_cluster_takes_large_arrays_beside_the_message(pool: DaskPool) -> None:
+def test_cluster_takes_large_arrays_and_says_which_part_cannot_be_sent(pool: DaskPool) -> None:
     array = np.arange(2_000_000.0)
     back = pool.submit(identity, array).result()
     assert (back == array).all()
     back[0] = 7  # as from the other kinds, it can be written to
     assert pool.statistics().bytes_in >= array.nbytes
     assert pool.statistics().bytes_out >= array.nbytes
-
-
-def test_cluster_says_which_part_cannot_be_sent(pool: DaskPool) -> None:
     with pytest.raises(errors.SerializationError, match=r"argument 1 of identity\(\)"):
         pool.submit(identity, threading.Lock()).result()
     with pytest.raises(
@@ -117,12 +108,16 @@ def test_cluster_runs_a_task_again_whose_worker_was_lost(pool: DaskPool, tmp_pat
     assert pool.submit(die_once, str(tmp_path / "died")).result() == "second"
 
 
-def test_cluster_that_is_not_there_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cluster_that_is_not_there_or_whose_initializer_raises_is_said_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from fairlead.pools import dask
 
     monkeypatch.setattr(dask, "CONNECT_S", 0.2)
     with pytest.raises(errors.BrokenPoolError, match=r"the cluster at tcp://127\.0\.0\.1:9 is not reached"):
         DaskPool("tcp://127.0.0.1:9")
+    with pytest.raises(errors.BrokenPoolError, match="the initializer refuses"):
+        DaskPool(max_workers=1, initializer=pooltasks.refuse)
 
 
 def test_cluster_ends_with_its_pool_and_is_reached_over_tls() -> None:
@@ -137,11 +132,6 @@ def test_cluster_ends_with_its_pool_and_is_reached_over_tls() -> None:
     with pytest.raises(errors.PoolClosedError):
         secure.submit(square, 2)
     assert threading.active_count() <= threads + 3  # what dask keeps: its loop, and its offloaders
-
-
-def test_cluster_whose_initializer_raises_is_refused_with_the_reason() -> None:
-    with pytest.raises(errors.BrokenPoolError, match="the initializer refuses"):
-        DaskPool(max_workers=1, initializer=pooltasks.refuse)
 
 
 def test_cluster_of_others_does_not_initialize_workers_for_a_pool_that_has_left() -> None:

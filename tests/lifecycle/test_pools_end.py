@@ -54,22 +54,33 @@ def run(command: list[str], tmp_path: Path) -> subprocess.CompletedProcess[str]:
     return done
 
 
-@KINDS
-def test_endless_loop_in_a_worker_keeps_no_program_alive(kind: str, tmp_path: Path) -> None:
-    done = run(program(tmp_path, f"futures = begin({kind}(1))"), tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "the program ended before 4 of its pools' tasks" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-@KINDS
-def test_program_that_leaves_its_pool_by_with_ends_silently(kind: str, tmp_path: Path) -> None:
-    body = f"""
-with {kind}(2) as pool:
-    print(list(pool.map(square, range(5))), flush=True)
+LEFT_EARLY = "the program ended before 4 of its pools' tasks"
+OUTER = """
+def outer(n):
+    with ProcessPool(1) as pool, ThreadPool(1) as threads:
+        return pool.submit(square, n).result() + threads.submit(square, n).result()
+with ProcessPool(1) as pool:
+    print(pool.submit(outer, 3).result())
 """
+LIST = "with {kind}(2) as pool:\n    print(list(pool.map(square, range(5))), flush=True)"
+
+
+@pytest.mark.parametrize(
+    ("body", "stdout", "stderr"),
+    [
+        *((f"futures = begin({kind}(1))", "up\n", LEFT_EARLY) for kind in ("ThreadPool", "ProcessPool")),
+        *((LIST.format(kind=kind), "up\n[0, 1, 4, 9, 16]\n", "") for kind in ("ThreadPool", "ProcessPool")),
+        (OUTER, "up\n18\n", ""),
+    ],
+    ids=["endless threads", "endless processes", "threads", "processes", "pools within workers"],
+)
+def test_program_ends_whatever_its_workers_do_and_leaves_no_process(
+    body: str, stdout: str, stderr: str, tmp_path: Path
+) -> None:
     done = run(program(tmp_path, body), tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "up\n[0, 1, 4, 9, 16]\n", "")
+    assert (done.returncode, done.stdout) == (0, stdout), done.stderr
+    assert done.stderr == "" if not stderr else stderr in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @KINDS
@@ -106,35 +117,6 @@ def test_workers_end_with_a_program_that_is_killed(method: str, tmp_path: Path) 
     until(lambda: not living(f"POOLS_TEST={tmp_path}"))
 
 
-def test_functions_of_a_program_given_on_the_command_line_are_sent_by_value(tmp_path: Path) -> None:
-    text = """
-from fairlead.pools import ProcessPool
-class Own(Exception): pass
-def add(a, b): return a + b
-def fail(): raise Own("own")
-with ProcessPool(1) as pool:
-    print(pool.submit(add, 1, 2).result(), list(pool.map(add, [1, 2], [3, 4])))
-    try:
-        pool.submit(fail).result()
-    except Own as error:
-        print(repr(error))
-"""
-    done = run([sys.executable, "-c", text], tmp_path)
-    assert (done.stdout, done.stderr) == ("3 [4, 6]\nOwn('own')\n", "")
-
-
-def test_pools_within_workers_of_pools_work(tmp_path: Path) -> None:
-    body = """
-def outer(n):
-    with ProcessPool(1) as pool, ThreadPool(1) as threads:
-        return pool.submit(square, n).result() + threads.submit(square, n).result()
-with ProcessPool(1) as pool:
-    print(pool.submit(outer, 3).result())
-"""
-    done = run(program(tmp_path, body), tmp_path)
-    assert (done.stdout, done.stderr) == ("up\n18\n", "")
-
-
 UNGUARDED = """
 from fairlead.pools import ProcessPool
 with ProcessPool(2{method}) as pool:
@@ -151,13 +133,30 @@ def test_program_without_the_guard_ends_with_one_line_that_says_so(method: str, 
     assert 'if __name__ == "__main__":' in line
 
 
-def test_pool_of_a_module_that_workers_import_may_be_made_without_the_guard(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(
-        "from fairlead.pools import ProcessPool\n"
-        "pool = ProcessPool(1)\n"
-        "if __name__ == '__main__':\n"
-        "    with pool:\n"
-        "        print(pool.submit(abs, -3).result())\n"
-    )
+OF_A_MODULE = """
+from fairlead.pools import ProcessPool
+pool = ProcessPool(1)
+if __name__ == '__main__':
+    with pool:
+        print(pool.submit(abs, -3).result())
+"""
+GIVEN = """
+from fairlead.pools import ProcessPool
+class Own(Exception): pass
+def add(a, b): return a + b
+def fail(): raise Own("own")
+with ProcessPool(1) as pool:
+    print(pool.submit(add, 1, 2).result(), list(pool.map(add, [1, 2], [3, 4])))
+    try:
+        pool.submit(fail).result()
+    except Own as error:
+        print(repr(error))
+"""
+
+
+def test_guard_is_not_needed_for_a_pool_alone_nor_on_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(OF_A_MODULE)
     done = run([sys.executable, "program.py"], tmp_path)
     assert (done.stdout, done.stderr) == ("3\n", "")
+    done = run([sys.executable, "-c", GIVEN], tmp_path)
+    assert (done.stdout, done.stderr) == ("3 [4, 6]\nOwn('own')\n", "")

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import python
 
 from fairlead.record.results import ResultsWriter, read_results
 
@@ -37,9 +38,8 @@ def test_writer_killed_at_any_moment_loses_nothing_finished(tmp_path: Path) -> N
     path = tmp_path / "samples.jsonl"
     for round_ in range(3):
         path.unlink(missing_ok=True)
-        child = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(path)], stdout=subprocess.PIPE, text=True
-        )
+        command = [sys.executable, "-c", PROGRAM, str(path)]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert child.stdout is not None
         with child.stdout:
             for _ in range(20 + round_):
@@ -63,14 +63,7 @@ def test_writer_at_the_end_of_its_space_cuts_back_to_whole_lines_and_counts_them
     def small_files_only() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(path)],
-        preexec_fn=small_files_only,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=True,
-    )
+    done = python("-c", PROGRAM, path, preexec_fn=small_files_only)
     *told, last = done.stdout.splitlines()
     assert last.startswith(f"OutputError {path}: ")
     assert f"; {len(told)} samples are safe in it; make room and resume the run" in last

@@ -388,6 +388,9 @@ for child in children:
     assert os.waitpid(child, 0)[1] == 0
 spawned.join()
 assert spawned.exitcode == 7
+opened_by_a_child = StartGate(processes=True)
+in_child(opened_by_a_child.open)
+assert opened_by_a_child.is_open() and opened_by_a_child.wait(0)
 """)
 
 
@@ -429,5 +432,60 @@ def child():
 
 if sys._is_gil_enabled() if hasattr(sys, "_is_gil_enabled") else True:
     in_child(child)
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "wait", "waiting", "wake"),
+    [
+        ("Barrier(2)", "one.wait()", "one.n_waiting", "one.wait()"),
+        ("Condition(Lock())", "one.acquire() and one.wait()", "one.statistics().waiting", "notify(one)"),
+        ("Event()", "one.wait()", "one.statistics().waiting", "one.set()"),
+        (
+            "Event()",
+            "select(one.wait_async(), Event().wait_async())",
+            "one.statistics().waiting",
+            "one.set()",
+        ),
+        ("Queue()", "one.get()", "one.statistics().getting", "one.put(1)"),
+    ],
+    ids=["barrier", "condition", "event", "select", "queue"],
+)
+def test_signal_handler_that_forks_leaves_a_waiter_in_the_child_too(
+    made: str, wait: str, waiting: str, wake: str
+) -> None:
+    run(
+        f"one = {made}"
+        + f"""
+children = []
+
+def notify(condition):
+    with condition:
+        condition.notify()
+
+def wake_it():
+    until(lambda: {waiting} == 1)
+    {wake}
+
+def fork(*_):
+    children.append(os.fork())
+    if children == [0]:
+        signal.alarm(30)
+        start(wake_it)
+
+def interrupt():
+    until(lambda: {waiting} == 1)
+    os.kill(os.getpid(), signal.SIGUSR1)
+    until(lambda: children)
+    wake_it()
+
+signal.signal(signal.SIGUSR1, fork)
+waker = start(interrupt)
+{wait}
+if children == [0]:
+    os._exit(0)
+waker.join()
+assert os.waitpid(children[0], 0)[1] == 0
 """
     )

@@ -432,3 +432,17 @@ def body():
 gevent.spawn(body).get(timeout=40)
 assert not lock.locked()
 """)
+
+
+def test_hub_comes_to_its_end_after_its_greenlets_have_waited() -> None:
+    """gevent.wait() returns when nothing is left that could wake a greenlet."""
+    run("""
+lock = Lock()
+lock.acquire()
+waiters = [gevent.spawn(lock.acquire, True, timeout) for timeout in (0.001, None)]
+until(lambda: lock.statistics().waiting == 2)
+assert waiters[0].get(timeout=40) is False
+lock.release()
+assert waiters[1].get(timeout=40) is True
+assert gevent.wait(timeout=40) is True
+""")

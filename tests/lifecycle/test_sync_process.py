@@ -151,6 +151,8 @@ assert type(empty()) is errors.QueueEmpty
 del sys.modules["asyncio.queues"]
 import asyncio
 assert isinstance(empty(), asyncio.QueueEmpty) and type(empty()) is type(empty())
+import pickle
+assert type(pickle.loads(pickle.dumps(empty()))) is errors.QueueEmpty
 """)
 
 
@@ -204,3 +206,28 @@ async def main():
 trio.run(main)
 """)
     assert out == "True False False"
+
+
+def test_signal_handler_wakes_a_task_whose_loop_sleeps_in_a_program_without_trio() -> None:
+    """Where trio is imported, as by a plugin of pytest, fairlead.wait says whether a task runs."""
+    run("""
+import asyncio
+semaphore = Semaphore(0)
+
+def asleep():
+    with open(f"/proc/self/task/{os.getpid()}/stat") as stat:
+        return stat.read().rpartition(")")[2].split()[0] == "S"
+
+def interrupt():
+    until(lambda: semaphore.statistics().waiting == 1 and asleep())
+    os.kill(os.getpid(), signal.SIGUSR1)
+
+async def main():
+    start(interrupt)
+    await semaphore.acquire_async()
+
+signal.signal(signal.SIGUSR1, lambda *_: semaphore.release())
+for _ in range(2):
+    asyncio.run(asyncio.wait_for(main(), 20))
+assert "trio" not in sys.modules
+""")

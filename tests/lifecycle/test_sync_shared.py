@@ -333,6 +333,25 @@ done(fork(take))  # whose parent has a thread that waits for its tasks, which di
     )
 
 
+def test_forked_childs_task_does_not_wait_behind_a_task_of_its_parent() -> None:
+    run(
+        SHARED
+        + """
+import asyncio
+event = shared.Event()
+async def wait_and(then):
+    task = asyncio.ensure_future(event.wait_async())
+    while not waits():
+        await asyncio.sleep(0)
+    then()
+    await asyncio.wait_for(task, 20)
+def in_child():
+    start(lambda: asyncio.run(wait_and(event.set))).join()
+asyncio.run(wait_and(lambda: done(fork(in_child))))
+"""
+    )
+
+
 def test_name_outlives_its_maker_and_goes_with_the_last() -> None:
     name = run(
         SHARED

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from examples import share_of_examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +41,7 @@ def told(line: str) -> int:
     return int(skipped[2] or len(skipped[1].split(", ")))
 
 
+@share_of_examples(0.5)
 @given(st.lists(samples(), max_size=40))
 def test_summarise_accounts_for_every_sample(given_samples: list[Sample]) -> None:
     summary = summarise(given_samples)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from interpreters import PYTHON
+from samples import planned, sample
 
 from fairlead.lab.analysis.summarise import summarise
 from fairlead.lab.catalogue import registry
@@ -19,7 +20,7 @@ from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.lab.isolation.other_load import Meter, Reading
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run import runner
-from fairlead.lab.run.plan import Plan, PlannedSeries
+from fairlead.lab.run.plan import Plan
 from fairlead.lab.run.sampling import PlannedCell
 from fairlead.record.results import read_results
 from fairlead.record.sample import Sample
@@ -29,8 +30,6 @@ from fairlead.report.summary import text
 pytestmark = pytest.mark.once
 
 SIZES = (10, 100, 1_000, 10_000)
-SEEDS = 100
-FEW = 6
 
 PROBE = registry.Experiment(
     subject=Subject(id="known", title="Known", question="How long?", explanation="So.", size_name="things"),
@@ -114,24 +113,11 @@ def outcome(directory: Path, seed: int, times: Times, foreign: float) -> Summary
     ) -> Sample:
         nonlocal now, noise
         now, noise = now + 1.0, noise + foreign * cores
-        return Sample(
-            experiment="known",
-            params={"n": cell.n, **cell.series.params},
-            interpreter=interpreter.as_record(),
-            environment=environment,
-            status="ok",
-            wall_s=times(cell.n, random),
-            elapsed_s=1.0,
-        )
+        own = {"interpreter": interpreter.as_record(), "environment": environment}
+        params = {"n": cell.n, **cell.series.params}
+        return sample("known", cell.n, times(cell.n, random), params=params, elapsed_s=1.0, **own)
 
-    series = PlannedSeries(
-        experiment="known",
-        params={"policy": "other", "cores": "all"},
-        interpreter="3.13",
-        sizes=SIZES,
-        cpus=tuple(sorted(os.sched_getaffinity(0))),
-        timeout_s=9,
-    )
+    series = planned("known", SIZES, cpus=tuple(sorted(os.sched_getaffinity(0))))
     plan = Plan(
         run="0123",
         created="2026-01-01T00:00:00+00:00",
@@ -153,7 +139,11 @@ def outcome(directory: Path, seed: int, times: Times, foreign: float) -> Summary
 @pytest.mark.parametrize("name", KNOWN)
 @pytest.mark.parametrize(
     "seeds",
-    [pytest.param(range(FEW), id="few"), pytest.param(range(SEEDS), id="all", marks=pytest.mark.long)],
+    [
+        pytest.param(range(3), id="few"),
+        pytest.param(range(3, 20), id="more", marks=pytest.mark.long),
+        pytest.param(range(20, 120), id="all", marks=pytest.mark.nightly),
+    ],
 )
 def test_probe_of_a_known_law_comes_out_right(name: str, seeds: range, tmp_path: Path) -> None:
     times, foreign, right = KNOWN[name]

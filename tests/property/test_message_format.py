@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from examples import share_of_examples
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairlead import _native
@@ -60,11 +61,14 @@ def outcome(message: bytes) -> bool:
     return refusal is None
 
 
+@share_of_examples(0.3)
 @given(VALUES)
+@example((2**63 - 1, 2**63, -(2**63), -(2**63) - 1))
 def test_value_comes_out_as_it_went_in(value: Any) -> None:
     assert same(_native.from_message(_native.message(value)), value)
 
 
+@share_of_examples(0.5)
 @given(VALUES, st.data())
 def test_message_that_is_cut_anywhere_is_an_error(value: Any, data: st.DataObject) -> None:
     message = _native.message(value)
@@ -76,6 +80,7 @@ def test_message_that_is_cut_anywhere_is_an_error(value: Any, data: st.DataObjec
 ATOMIC = st.recursive(ATOMS, lambda inner: st.lists(inner).map(tuple), max_leaves=20)
 
 
+@share_of_examples(0.5)
 @given(ATOMIC, st.data())
 def test_message_with_a_changed_byte_is_a_value_or_an_error(value: Any, data: st.DataObject) -> None:
     whole = _native.message(value)

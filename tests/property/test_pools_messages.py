@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from examples import share_of_examples
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairlead import _native
@@ -58,6 +59,7 @@ def alike(sent: Any, come: Any) -> bool:
     return type(sent) is type(come) and bool(sent == come)
 
 
+@share_of_examples(0.5)
 @given(values=st.lists(VALUES, min_size=1, max_size=5))
 def test_messages_arrive_as_they_were_sent_and_free_their_memory(values: list[Any]) -> None:
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
@@ -79,6 +81,7 @@ def test_messages_arrive_as_they_were_sent_and_free_their_memory(values: list[An
     assert len(os.listdir("/proc/self/fd")) <= before + len(values)  # noqa: PTH208 - mappings of older Pythons
 
 
+@share_of_examples(0.5)
 @given(values=st.lists(VALUES, min_size=2, max_size=8))
 def test_messages_that_arrive_together_are_separated(values: list[Any]) -> None:
     """As a log record and the result behind it."""
@@ -212,6 +215,8 @@ def test_block_smaller_than_it_is_said_to_be_is_refused_and_closed() -> None:
 
 
 @given(st.binary(max_size=40), st.integers(-2, 45), st.sampled_from([1, 20_000]))
+@example(b"four", 36, 1)
+@example(b"four", 37, 1)
 def test_bytes_are_copied_where_they_were_to_go_or_not_at_all(source: bytes, at: int, times: int) -> None:
     target, source = bytearray(b"." * (40 * times)), source * times
     if 0 <= at <= len(target) - len(source):

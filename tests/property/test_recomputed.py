@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from samples import sample
 
 from fairlead.lab.catalogue import registry
 from fairlead.lab.catalogue.declared import Declared
@@ -166,19 +167,15 @@ def simulated(seed: int) -> list[Sample]:
             for n, number in itertools.product(experiment.sizes["full"][:4], range(8)):
                 took = base * n**law * rng.lognormvariate(0, spread)
                 metrics = {one.name: took * rng.uniform(0.1, 0.9) for one in experiment.subject.metrics}
+                own = {"n": n, "policy": variant.policy, "cores": variant.cores}
                 found.append(
-                    Sample(
-                        experiment=experiment.id,
-                        params={**usual, **variant.params, "policy": variant.policy, "cores": variant.cores}
-                        | {"n": n},
+                    sample(
+                        experiment.id, n, took, params={**usual, **variant.params, **own}, round=number,
                         interpreter={"name": "3.13", "implementation": "CPython", "version": "3.13.0"},
-                        environment={"hostname": "here", "cores": 2},
+                        environment={"hostname": "here", "cores": 2}, details={"metrics": metrics},
                         status="ok" if rng.random() < 0.97 else "failed",
-                        round=number,
-                        wall_s=took,
-                        details={"metrics": metrics},
                     )
-                )
+                )  # fmt: skip
     return found
 
 

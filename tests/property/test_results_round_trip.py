@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from examples import share_of_examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,34 +35,25 @@ counts = st.none() | whole
 def samples(draw: st.DrawFn) -> Sample:
     status = draw(st.sampled_from(STATUSES))
     fields: dict[str, Any] = {
-        "experiment": draw(st.text(min_size=1)),
-        "params": {**draw(objects), "n": draw(whole) or 1},
-        "interpreter": draw(objects),
-        "environment": draw(objects),
-        "status": status,
-        "reason": draw(st.none() | st.text()),
+        "experiment": draw(st.text(min_size=1)), "params": {**draw(objects), "n": draw(whole) or 1},
+        "interpreter": draw(objects), "environment": draw(objects), "status": status,
+        "reason": draw(st.none() | st.text()), "round": draw(whole), "attempt": draw(whole),
         "started": draw(st.none() | st.datetimes().map(lambda when: when.isoformat())),
-        "round": draw(whole),
-        "attempt": draw(whole),
-        "wall_s": draw(times if status == "ok" else amounts),
-        "user_s": draw(amounts),
-        "sys_s": draw(amounts),
-        "cpu_percent": draw(amounts),
-        "max_rss_kb": draw(counts),
-        "sum_rss_kb": draw(counts),
-        "ctx_voluntary": draw(counts),
-        "ctx_involuntary": draw(counts),
+        "wall_s": draw(times if status == "ok" else amounts), "user_s": draw(amounts), "sys_s": draw(amounts),
+        "cpu_percent": draw(amounts), "max_rss_kb": draw(counts), "sum_rss_kb": draw(counts),
+        "ctx_voluntary": draw(counts), "ctx_involuntary": draw(counts), "details": draw(objects),
         "foreign_share": draw(st.none() | st.floats(min_value=0, max_value=1)),
-        "details": draw(objects),
-    }
+    }  # fmt: skip
     return Sample(**fields)
 
 
+@share_of_examples(0.3)
 @given(samples())
 def test_sample_through_json_is_itself(sample: Sample) -> None:
     assert Sample.from_json(parse(json.dumps(sample.to_json()))) == sample
 
 
+@share_of_examples(0.5)
 @given(content)
 def test_from_json_of_anything_is_a_sample_or_one_clear_line(data: object) -> None:
     fault = ""
@@ -72,6 +64,7 @@ def test_from_json_of_anything_is_a_sample_or_one_clear_line(data: object) -> No
     assert "\n" not in fault
 
 
+@share_of_examples(0.3)
 @given(st.lists(samples(), min_size=1, max_size=3), st.data())
 def test_file_cut_anywhere_keeps_every_line_before_the_cut(
     written: list[Sample], data: st.DataObject

@@ -1,4 +1,4 @@
-"""The command ``fairlead`` in a process of its own, and programs to give it."""
+"""The command ``fairlead`` in a process of its own or in this one, and programs to give it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from fairlead.cli import main
 
@@ -62,27 +63,30 @@ def environment(**variables: str) -> dict[str, str]:
     return kept | variables
 
 
+def python(*args: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """This interpreter."""
+    given = {"timeout": 100, **({} if "stdout" in options else {"capture_output": True}), **options}
+    return subprocess.run([sys.executable, *map(str, args)], text=True, check=False, **given)
+
+
 def fairlead(
-    *args: str | Path, cwd: Path, text: str = "", **variables: str
+    *args: object, cwd: Path | None = None, text: str = "", **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*FAIRLEAD, *map(str, args)],
-        cwd=cwd,
-        env=environment(**variables),
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    return python(*FAIRLEAD[1:], *args, cwd=cwd, input=text, env=environment(**variables))
 
 
-def here(*args: str | int) -> subprocess.CompletedProcess[str]:
-    """The command in this process, which need not be started for it."""
-    command, out, err = list(map(str, args)), io.StringIO(), io.StringIO()
+def exit_status(*args: object) -> int:
+    """Of the command in this process, where how it starts and ends is not the question."""
+    try:
+        main([*map(str, args)])
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    return 0
+
+
+def here(*args: object) -> subprocess.CompletedProcess[str]:
+    """The command in this process, with what it wrote."""
+    out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            main(command)
-        except SystemExit as ended:
-            status = int(ended.code or 0)
-    return subprocess.CompletedProcess(command, status, out.getvalue(), err.getvalue())
+        status = exit_status(*args)
+    return subprocess.CompletedProcess([*map(str, args)], status, out.getvalue(), err.getvalue())

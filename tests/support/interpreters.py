@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 from fairlead.lab.catalogue.interpreters import Discovery, Interpreter, discover
 
@@ -13,14 +14,13 @@ def here() -> Discovery:
     return discover()
 
 
-PYTHON = Interpreter(
-    name="3.13",
-    path="/opt/python",
-    executable="/opt/python",
-    implementation="CPython",
-    version="3.13.0",
-    free_threaded=False,
-    gil=True,
-    jit=False,
-    build={},
-)
+def made(version: str, implementation: str = "CPython", *, free: bool = False, **changes: Any) -> Interpreter:
+    """One that nothing runs."""
+    known: dict[str, Any] = {
+        "name": version, "path": "python", "executable": "python", "implementation": implementation,
+        "version": version, "free_threaded": free, "gil": not free, "jit": False, "build": {},
+    }  # fmt: skip
+    return Interpreter(**{**known, **changes})
+
+
+PYTHON = made("3.13.0", name="3.13", path="/opt/python", executable="/opt/python")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from waiting import until
+from waiting import PATIENCE_S
 
 from fairlead.pools import AsyncPool, InterpreterPool, Pool, ProcessPool, SequentialPool, ThreadPool
 
@@ -25,6 +25,10 @@ if sys.implementation.name != "pypy":
 if sys.version_info >= (3, 13):
     KINDS["interpreters"] = lambda **given: InterpreterPool(given.pop("max_workers", 2), **given)
 CONCURRENT = [kind for kind in KINDS if kind != "sequential"]
+KEEPING = [kind for kind in CONCURRENT if kind != "async"]
+"""Those that have several workers, and keep them."""
+SENDING = [kind for kind in KEEPING if kind != "threads"]
+"""Those whose workers do not share this interpreter."""
 
 
 @pytest.fixture(params=KINDS)
@@ -37,9 +41,19 @@ def several(request: pytest.FixtureRequest) -> Iterator[Make]:
     yield from making(KINDS[request.param])
 
 
+@pytest.fixture(params=KEEPING)
+def keeping(request: pytest.FixtureRequest) -> Iterator[Make]:
+    yield from making(KINDS[request.param])
+
+
+@pytest.fixture(params=SENDING)
+def sending(request: pytest.FixtureRequest) -> Iterator[Make]:
+    yield from making(KINDS[request.param])
+
+
 def making(kind: Make) -> Iterator[Make]:
     """Makes pools, and ends them."""
-    threads = threading.active_count()
+    before = set(threading.enumerate())
     made: list[Pool] = []
 
     def make(**given: Any) -> Pool:
@@ -50,4 +64,20 @@ def making(kind: Make) -> Iterator[Make]:
     for pool in made:
         pool.terminate()
         pool.shutdown()
-    until(lambda: threading.active_count() <= threads)
+    join_all_but(before)
+
+
+def join_all_but(before: set[threading.Thread]) -> None:
+    """Waits for the threads that were started since then, and for those that they start."""
+    while started := set(threading.enumerate()) - before:
+        for thread in started:
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive(), f"{thread} never ended"
+
+
+def pass_time(pool: Pool) -> None:
+    """As if the time were up of each of its tasks that run and have a time-out."""
+    engine: Any = pool._engine
+    for task in list(engine._timed):
+        task.deadline = 0.0
+    engine._expire()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-import time
 from typing import Any
+
+from pooltasks import wait_for
 
 
 class Unspeakable(Exception):
@@ -70,10 +71,10 @@ def exit_at_two(n: int) -> int:
     return n
 
 
-def fail_or_sleep(n: int) -> None:
+def fail_or_wait(n: int, path: str) -> str:
     if n < 0:
         raise ValueError(n)
-    time.sleep(0.01)
+    return wait_for(path)
 
 
 def exit_now() -> None:

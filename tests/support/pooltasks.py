@@ -134,6 +134,7 @@ def identity(value: Any) -> Any:
 
 
 VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE", default="default")
+OTHER: contextvars.ContextVar[str] = contextvars.ContextVar("OTHER", default="default")
 
 
 def variable() -> str:

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from fairlead.record import summary as record
 from fairlead.record.summary import (
     Cell,
     Claim,
-    Conditions,
     Fit,
     Metric,
-    Model,
     Published,
     Reference,
     Series,
@@ -130,28 +129,15 @@ def cell(
     )
     ordered = sorted(values)
     middle = statistics.median(values)
+    modes = (middle,) if second_mode is None else (statistics.median(ordered[: 2 * runs // 3]), ordered[-1])
     return Cell(
-        params={**(params or {}), "n": n},
-        n=n,
-        values=values,
-        median=middle,
-        low=ordered[1],
-        high=ordered[-2],
-        iqr=ordered[(3 * runs) // 4] - ordered[runs // 4],
-        outliers=0,
-        modes=(middle,)
-        if second_mode is None
-        else (statistics.median(ordered[: 2 * runs // 3]), ordered[-1]),
-        factor=middle / (smallest or middle),
-        cpu_s=middle * 1.1,
-        cpu_percent=110.0,
-        max_rss_kb=9_800.0 + 34 * n,
-        sum_rss_kb=9_800.0 + 34 * n,
-        ctx_voluntary=float(n * (n + 1)),
-        ctx_involuntary=float(rng.randrange(3, 40)),
-        foreign_share=rng.uniform(0, 0.03),
+        params={**(params or {}), "n": n}, n=n, values=values, median=middle, low=ordered[1],
+        high=ordered[-2], iqr=ordered[(3 * runs) // 4] - ordered[runs // 4], outliers=0, modes=modes,
+        factor=middle / (smallest or middle), cpu_s=middle * 1.1, cpu_percent=110.0,
+        max_rss_kb=9_800.0 + 34 * n, sum_rss_kb=9_800.0 + 34 * n, ctx_voluntary=float(n * (n + 1)),
+        ctx_involuntary=float(rng.randrange(3, 40)), foreign_share=rng.uniform(0, 0.03),
         rounds=tuple(range(runs)),
-    )
+    )  # fmt: skip
 
 
 def series(
@@ -175,7 +161,7 @@ def series(
         own = odd if n == sizes[-1] else {}
         cells.append(cell(rng, n, at_100 * (n / 100) ** exponent, smallest=smallest, params=variant, **own))
     wobble = rng.uniform(-0.02, 0.02)
-    model: Model = "undecided" if note else "n^2" if exponent > 1.7 else "n"
+    model: record.Model = "undecided" if note else "n^2" if exponent > 1.7 else "n"
     last = cells[-1].median or 0.0
     return Series(
         experiment=experiment,
@@ -269,14 +255,8 @@ def summary(*curves: Series, **more: Any) -> Summary:
     return Summary(**(fields | more))
 
 
-METRICS = {
-    "requests": 2500.0,
-    "p99": 0.0051,
-    "memory": 900.0,
-    "held": 0.98,
-    "slower": 1.8,
-    "request": 0.0004,
-}
+UNITS = {"request": "s", "requests": "per s", "p99": "s", "memory": "KiB", "held": "share", "slower": "ratio"}
+METRICS = {"requests": 2500.0, "p99": 0.0051, "memory": 900.0, "held": 0.98, "slower": 1.8, "request": 0.0004}
 
 
 def with_metrics(metrics: dict[str, float] | None = None) -> Summary:
@@ -285,13 +265,9 @@ def with_metrics(metrics: dict[str, float] | None = None) -> Summary:
         SUBJECTS[0],
         value_name="request",
         growth=False,
-        metrics=(
-            Metric(name="request", title="request", unit="s"),
-            Metric(name="requests", title="rate", unit="per s"),
-            Metric(name="p99", title="p99", unit="s"),
-            Metric(name="memory", title="memory", unit="KiB"),
-            Metric(name="held", title="held", unit="share"),
-            Metric(name="slower", title="slower", unit="ratio"),
+        metrics=tuple(
+            Metric(name=name, title=name.replace("requests", "rate"), unit=unit)  # type: ignore[arg-type]
+            for name, unit in UNITS.items()
         ),
     )
     curve = series(random.Random(1), subject.id, sizes=(1, 2, 4))
@@ -334,7 +310,7 @@ def realistic(seed: int = 1, pythons: Sequence[dict[str, Any]] = PYTHONS) -> Sum
     return summary(
         *curves,
         claims=tuple(claims),
-        conditions=Conditions(
+        conditions=record.Conditions(
             other_load=0.02, highest_load=0.06, stolen=0.0, throttled_s=0.0, speed_varied=0.2, rejected=3
         ),
         problems=("results.jsonl:118: not JSON, the file was cut here",),

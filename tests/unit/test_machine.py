@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -26,10 +28,15 @@ def cpu_ns(usage: machine.Usage) -> int:
     return usage.user_ns + usage.system_ns
 
 
-def test_clock_ns_lies_between_two_readings_of_the_same_system_clock() -> None:
+def test_clock_and_cores_agree_with_the_operating_system() -> None:
     before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     now = machine.clock_ns()
     assert before <= now <= time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    cores = machine.cores()
+    assert cores.online == os.sysconf("SC_NPROCESSORS_ONLN")
+    assert cores.affinity == len(os.sched_getaffinity(0))
+    assert cores.quota == machine.cpu_quota()
+    assert 1 <= cores.usable <= cores.affinity
 
 
 def test_timer_slack_is_the_threads_own_and_that_of_those_that_it_starts() -> None:
@@ -48,20 +55,9 @@ def test_timer_slack_is_the_threads_own_and_that_of_those_that_it_starts() -> No
     thread.join()
     assert seen == [2000, 2000]
     assert machine.timer_slack_ns() == before
-
-
-@pytest.mark.parametrize("ns", [0, -1, 1_000_000_001])
-def test_timer_slack_out_of_range_is_refused(ns: int) -> None:
-    with pytest.raises(ValueError, match="from 1 ns to a second"):
-        machine.set_timer_slack_ns(ns)
-
-
-def test_cores_agree_with_the_operating_system() -> None:
-    cores = machine.cores()
-    assert cores.online == os.sysconf("SC_NPROCESSORS_ONLN")
-    assert cores.affinity == len(os.sched_getaffinity(0))
-    assert cores.quota == machine.cpu_quota()
-    assert 1 <= cores.usable <= cores.affinity
+    for ns in (0, -1, 1_000_000_001):
+        with pytest.raises(ValueError, match="from 1 ns to a second"):
+            machine.set_timer_slack_ns(ns)
 
 
 def test_cores_affinity_is_of_the_calling_thread() -> None:
@@ -93,11 +89,8 @@ def test_cpu_quota_reads_another_root_given_as_any_kind_of_path(tmp_path: Path, 
     assert machine.cpu_quota(as_path(tmp_path)) == 1.5
 
 
-def test_cpu_quota_is_none_where_nothing_limits(tmp_path: Path) -> None:
+def test_cpu_quota_is_none_where_nothing_limits_and_refuses_what_is_no_path(tmp_path: Path) -> None:
     assert machine.cpu_quota(tmp_path) is None
-
-
-def test_cpu_quota_refuses_what_is_no_path() -> None:
     with pytest.raises(TypeError):
         machine.cpu_quota(3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="null"):
@@ -121,7 +114,7 @@ def test_thread_usage_counts_this_thread_only() -> None:
     assert mine < 25_000_000
 
 
-def test_process_usage_counts_ended_threads() -> None:
+def test_usage_counts_ended_threads_and_children_that_were_waited_for() -> None:
     before = machine.process_usage()
     thread = threading.Thread(target=burn, args=(0.05,))
     thread.start()
@@ -130,15 +123,24 @@ def test_process_usage_counts_ended_threads() -> None:
     assert cpu_ns(after) - cpu_ns(before) >= 45_000_000
     assert after.ctx_voluntary > 0
     assert after.max_rss_kb > 1000
-
-
-def test_children_usage_counts_a_child_that_was_waited_for() -> None:
     before = machine.children_usage()
     pid = os.posix_spawn("/bin/sh", ["sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"], {})
     assert os.waitpid(pid, 0)[1] == 0
     after = machine.children_usage()
     assert cpu_ns(after) > cpu_ns(before)
     assert after.max_rss_kb > 0
+
+
+def test_family_is_a_process_its_children_and_theirs() -> None:
+    command = ["sh", "-c", "sleep 1000 & echo $!; wait"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as shell:
+        try:
+            assert shell.stdout is not None
+            sleep = int(shell.stdout.readline())
+            assert machine.family(shell.pid) == [shell.pid, sleep]
+            assert {shell.pid, sleep} < set(machine.family(os.getpid()))
+        finally:
+            os.killpg(shell.pid, signal.SIGKILL)
 
 
 def test_records_are_frozen_and_survive_pickling() -> None:
@@ -150,3 +152,18 @@ def test_records_are_frozen_and_survive_pickling() -> None:
     user_ns, system_ns, *_ = usage
     assert (user_ns, system_ns) == (usage.user_ns, usage.system_ns)
     assert type(pickle.loads(pickle.dumps(usage))) is machine.Usage
+
+
+def test_thread_usage_counts_waits_apart_from_preemptions() -> None:
+    seen = []
+
+    def waits() -> None:
+        before = machine.thread_usage().ctx_voluntary
+        for _ in range(20):
+            time.sleep(1e-6)
+        seen.append(machine.thread_usage().ctx_voluntary - before)
+
+    thread = threading.Thread(target=waits)
+    thread.start()
+    thread.join()
+    assert seen[0] >= 20

@@ -22,6 +22,7 @@ INTERPRETER = {
     "gil": True,
     "jit": False,
 }
+MISSING = object()
 ENVIRONMENT = {"machine": "x86_64", "kernel": "6.1", "cores": 2, "load": 0.5}
 
 
@@ -49,7 +50,7 @@ def write(path: Path, *samples: Sample) -> Path:
     return path
 
 
-def test_read_results_returns_what_was_written_by_file_and_by_directory(tmp_path: Path) -> None:
+def test_read_results_returns_what_was_written_as_plain_json(tmp_path: Path) -> None:
     samples = (
         sample(50, details={"passes": [1, 2.5, None]}),
         sample(100, status="timeout", wall_s=None, reason="x"),
@@ -58,37 +59,22 @@ def test_read_results_returns_what_was_written_by_file_and_by_directory(tmp_path
     assert read_results(path).samples == samples
     assert read_results(tmp_path).samples == samples
     assert read_results(tmp_path).problems == ()
-
-
-def test_line_is_plain_json_with_its_schema_first(tmp_path: Path) -> None:
     text = write(tmp_path / "r.jsonl", sample(experiment="größe")).read_bytes()
     assert text.startswith(b'{"schema":2,')
     assert text.isascii()
     assert json.loads(text)["experiment"] == "größe"
 
 
-def test_writer_on_an_existing_file_continues_it(tmp_path: Path) -> None:
+def test_writer_continues_an_existing_file_and_completes_a_last_line_that_lacks_its_end(
+    tmp_path: Path,
+) -> None:
     path = write(tmp_path / "r.jsonl", sample(50))
     with ResultsWriter(path) as writer:
         assert writer.count == 1
         writer.write(sample(100))
         assert writer.count == 2
     assert [one.params["n"] for one in read_results(path).samples] == [50, 100]
-
-
-def test_writer_cuts_a_torn_last_line_at_every_byte(tmp_path: Path) -> None:
-    path = write(tmp_path / "r.jsonl", sample(50), sample(100))
-    whole = path.read_bytes()
-    first = whole.index(b"\n") + 1
-    for end in range(first, len(whole) - 1):
-        path.write_bytes(whole[:end])
-        with ResultsWriter(path) as writer:
-            assert writer.count == 1
-        assert path.read_bytes() == whole[:first]
-
-
-def test_writer_completes_a_last_line_that_lacks_only_its_end(tmp_path: Path) -> None:
-    path = write(tmp_path / "r.jsonl", sample(50), sample(100))
+    path = write(tmp_path / "torn.jsonl", sample(50), sample(100))
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
     assert len(read_results(path).samples) == 2
@@ -97,37 +83,28 @@ def test_writer_completes_a_last_line_that_lacks_only_its_end(tmp_path: Path) ->
     assert path.read_bytes() == whole
 
 
-def test_writer_refuses_a_file_that_is_no_results_file_and_leaves_it(tmp_path: Path) -> None:
+def test_writer_refuses_other_files_and_a_second_writer(tmp_path: Path) -> None:
     path = tmp_path / "thesis.txt"
     path.write_bytes(b"years of work")
     with pytest.raises(OutputError, match=r"thesis\.txt: not a results file"):
         ResultsWriter(path)
     assert path.read_bytes() == b"years of work"
-
-
-def test_writer_refuses_a_second_writer_until_the_first_is_closed(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     with ResultsWriter(path), pytest.raises(OutputError, match="another run is writing to it"):
         ResultsWriter(path)
     ResultsWriter(path).close()
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(OutputError, match="not a regular file"):
+        ResultsWriter(tmp_path / "fifo")
+    writer = ResultsWriter(tmp_path / "r.jsonl")
+    writer.close()
+    writer.close()
 
 
 @pytest.mark.parametrize("name", ["missing/r.jsonl", "."])
 def test_writer_names_the_place_that_cannot_be_written(tmp_path: Path, name: str) -> None:
     with pytest.raises(OutputError, match=r"cannot be written .*; choose another place"):
         ResultsWriter(tmp_path / name)
-
-
-def test_writer_refuses_a_fifo_without_waiting_for_its_reader(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "fifo")
-    with pytest.raises(OutputError, match="not a regular file"):
-        ResultsWriter(tmp_path / "fifo")
-
-
-def test_writer_closed_twice_is_fine(tmp_path: Path) -> None:
-    writer = ResultsWriter(tmp_path / "r.jsonl")
-    writer.close()
-    writer.close()
 
 
 @pytest.mark.parametrize(
@@ -163,7 +140,7 @@ def test_read_results_with_damaged_lines_names_each_and_keeps_the_rest(tmp_path:
     )
 
 
-def test_read_results_with_a_newer_line_names_line_and_version_and_keeps_the_rest(tmp_path: Path) -> None:
+def test_read_results_with_newer_lines_names_line_and_version(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     path.write_bytes(line() + line(schema=SCHEMA + 6, wall_s={"whatever": "came later"}))
     results = read_results(path)
@@ -172,9 +149,6 @@ def test_read_results_with_a_newer_line_names_line_and_version_and_keeps_the_res
     assert problem.startswith(
         f"{path}:2: schema {SCHEMA + 6} is newer than this fairlead reads (up to {SCHEMA})"
     )
-
-
-def test_read_results_when_every_line_is_newer_raises_with_file_line_and_version(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     path.write_bytes(line(schema=3))
     with pytest.raises(RecordError, match=r"r\.jsonl:1: schema 3 is newer than this fairlead reads"):
@@ -209,26 +183,20 @@ def test_read_results_when_every_line_is_newer_raises_with_file_line_and_version
         ({"reason": 5}, "reason is not text"),
         ({"started": "yesterday"}, "started is not a time in ISO 8601"),
         ({"interpreter": "python"}, "interpreter is not an object"),
+        *(
+            ({name: MISSING}, f"{name} is missing")
+            for name in ("experiment", "params", "interpreter", "environment", "status")
+        ),
     ],
 )
-def test_from_json_with_a_wrong_field_names_it(changes: dict[str, Any], fault: str) -> None:
+def test_from_json_with_a_wrong_or_missing_field_names_it(changes: dict[str, Any], fault: str) -> None:
+    data = {**sample().to_json(), **changes}
     with pytest.raises(RecordError, match=fault):
-        Sample.from_json({**sample().to_json(), **changes})
+        Sample.from_json({key: value for key, value in data.items() if value is not MISSING})
 
 
-@pytest.mark.parametrize("name", ["experiment", "params", "interpreter", "environment", "status"])
-def test_from_json_without_a_required_field_names_it(name: str) -> None:
-    data = sample().to_json()
-    del data[name]
-    with pytest.raises(RecordError, match=f"{name} is missing"):
-        Sample.from_json(data)
-
-
-def test_from_json_ignores_keys_that_a_later_version_added() -> None:
+def test_from_json_ignores_later_keys_and_takes_a_skipped_sample_without_n() -> None:
     assert Sample.from_json({**sample().to_json(), "joules": 3.5}) == sample()
-
-
-def test_from_json_takes_a_skipped_sample_without_n() -> None:
     skipped = sample(params={}, status="skipped", wall_s=None, reason="no fork on this system")
     assert Sample.from_json(skipped.to_json()) == skipped
 
@@ -242,10 +210,18 @@ def test_read_results_refuses_numbers_that_are_not_finite(tmp_path: Path, number
     assert len(results.problems) == 1
 
 
-def test_read_results_survives_a_line_nested_beyond_reason(tmp_path: Path) -> None:
+def test_read_results_survives_odd_lines_and_counts_many(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     path.write_bytes(b"[" * 200_000 + b"\n" + line())
     assert read_results(path).problems == (f"{path}:1: not valid JSON; left out",)
+    odd = sample(details={"schema": 1, "text": '{"schema":1', "inner": {"schema": 1}})
+    path = write(tmp_path / "marks.jsonl", odd, odd)
+    assert read_results(path).samples == (odd, odd)
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(line() + b"rubbish\n" * 50)
+    problems = read_results(path).problems
+    assert len(problems) == 21
+    assert problems[-1] == f"{path}: 30 more damaged lines; left out"
 
 
 def test_read_results_takes_files_put_together_whatever_their_ends(tmp_path: Path) -> None:
@@ -259,21 +235,7 @@ def test_read_results_takes_files_put_together_whatever_their_ends(tmp_path: Pat
     assert results.problems == (f"{path}:2: cut short; left out",)
 
 
-def test_read_results_is_not_led_astray_by_a_mark_inside_a_sample(tmp_path: Path) -> None:
-    odd = sample(details={"schema": 1, "text": '{"schema":1', "inner": {"schema": 1}})
-    path = write(tmp_path / "r.jsonl", odd, odd)
-    assert read_results(path).samples == (odd, odd)
-
-
-def test_read_results_names_twenty_damaged_lines_and_counts_the_rest(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    path.write_bytes(line() + b"rubbish\n" * 50)
-    problems = read_results(path).problems
-    assert len(problems) == 21
-    assert problems[-1] == f"{path}: 30 more damaged lines; left out"
-
-
-def test_read_results_with_nothing_to_read_says_what_to_do(tmp_path: Path) -> None:
+def test_read_results_with_nothing_to_read_says_what_to_do_unless_that_is_all_right(tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").touch()
     (tmp_path / "binary").write_bytes(bytes(range(256)) * 40)
     (tmp_path / "run").mkdir()
@@ -288,9 +250,6 @@ def test_read_results_with_nothing_to_read_says_what_to_do(tmp_path: Path) -> No
             read_results(tmp_path / name)
     with pytest.raises(RecordError, match="a device"):
         read_results("/dev/zero")
-
-
-def test_read_results_with_empty_ok_takes_a_run_stopped_before_its_first_sample(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     path.touch()
     assert read_results(path, empty_ok=True).samples == ()
@@ -298,34 +257,20 @@ def test_read_results_with_empty_ok_takes_a_run_stopped_before_its_first_sample(
     assert read_results(path, empty_ok=True).problems == (f"{path}:1: cut short; left out",)
 
 
-def test_cell_key_is_the_same_whatever_does_not_make_a_cell() -> None:
-    key = cell_key("square.mutex", {"n": 1, "work": "spin"}, INTERPRETER, ENVIRONMENT)
-    other = {**INTERPRETER, "name": "3.13#2", "path": "/usr/bin/python3"}
-    assert key == cell_key("square.mutex", {"work": "spin", "n": 1}, other, {**ENVIRONMENT, "load": 9.0})
+def test_cell_key_differs_with_what_makes_a_cell_alone() -> None:
+    def key(name: str = "square.mutex", **changes: dict[str, Any]) -> object:
+        known = {"params": {"n": 1, "work": "spin"}, "interpreter": INTERPRETER, "environment": ENVIRONMENT}
+        return cell_key(name, *({**known[part], **changes.get(part, {})} for part in known))
 
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        ("square.semaphore", {}, {}, {}),
-        ("square.mutex", {"n": 2}, {}, {}),
-        ("square.mutex", {"policy": "rr"}, {}, {}),
-        ("square.mutex", {}, {"version": "3.13.1"}, {}),
-        ("square.mutex", {}, {"executable": "/opt/other"}, {}),
-        ("square.mutex", {}, {"gil": False}, {}),
-        ("square.mutex", {}, {}, {"affinity": [0]}),
-        ("square.mutex", {}, {}, {"kernel": "6.2"}),
-    ],
-)
-def test_cell_key_differs_when_the_cell_does(
-    changes: tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]],
-) -> None:
-    name, params, interpreter, environment = changes
-    plain = cell_key("square.mutex", {"n": 1}, INTERPRETER, ENVIRONMENT)
-    changed = cell_key(
-        name, {"n": 1, **params}, {**INTERPRETER, **interpreter}, {**ENVIRONMENT, **environment}
-    )
-    assert plain != changed
+    same = {"name": "3.13#2", "path": "/usr/bin/python3"}
+    assert key() == key(interpreter=same, environment={"load": 9.0})
+    others = [
+        key("square.semaphore"), key(params={"n": 2}), key(params={"policy": "rr"}),
+        key(interpreter={"version": "3.13.1"}), key(interpreter={"executable": "/opt/other"}),
+        key(interpreter={"gil": False}), key(environment={"affinity": [0]}),
+        key(environment={"kernel": "6.2"}),
+    ]  # fmt: skip
+    assert len({key(), *others}) == 1 + len(others)
 
 
 def test_a_line_of_version_1_is_read_as_the_time_until_all_were_joined(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_sizes_are_read_sorted_and_once() -> None:
     [
         *((words.duration, text) for text in ("", "0", "-5", "soon", "5d", "1e3", "nan", "5 s s")),
         *((words.cores, text) for text in ("", "a", "1,", "3-1", "-1", "1.5", "99999")),
-        *((words.sizes, text) for text in ("", "0", "x", "5,,6", "-3", "2.5")),
+        *((words.sizes, text) for text in ("", "0", "x", "5,,6", "-3", "2.5", "10;20")),
     ],
 )
 def test_nonsense_is_refused_and_quoted(read: Any, text: str) -> None:

@@ -41,13 +41,16 @@ def _short(examination: Examination, able: list[Ability]) -> Iterator[str]:
     usable = machine["affinity"]
     all_of_them = len(usable) == machine["cores"]
     which = "all of which" if all_of_them else f"of which numbers {','.join(map(str, usable))}"
-    yield f"{machine['processor']}, {machine['kernel']} {machine['machine']}"
-    yield f"{machine['cores']} cores, {which} may be used; {quota}; load {machine['load']:g}"
     running, *others = (one.name for one in found.interpreters)
-    names = f"interpreters: {running} (this one){''.join(f', {name}' for name in others)}"
-    yield from wrap(names, columns(), subsequent_indent="  ")
+    lines = [
+        f"{machine['processor']}, {machine['kernel']} {machine['machine']}",
+        f"{machine['cores']} cores, {which} may be used; {quota}; load {machine['load']:g}",
+        f"interpreters: {running} (this one){''.join(f', {name}' for name in others)}",
+    ]
     if found.rejected:
-        yield f"{len(found.rejected)} more were found and cannot be used (-v says why)"
+        lines.append(f"{len(found.rejected)} more were found and cannot be used (-v says why)")
+    for line in lines:
+        yield from wrap(line, columns(), subsequent_indent="  ")
     yield ""
     width = max(len(one.name) for one in able)
     for one in able:

@@ -29,59 +29,63 @@ def found(facts: dict[str, Any] | None = None, **seen: Any) -> tuple[dict[str, l
     return counts, refused
 
 
-def test_what_computes_is_measured_by_cores() -> None:
-    counts, _ = found()
-    assert counts["sequential"] == [1]
-    assert counts["threads"] == [2]
-    assert counts["processes"] == [2, 4]
-    assert counts.get("interpreters") == ([2, 4] if CAN else None)
-    assert "async" not in counts
+INTERPRETERS = {"interpreters": [2, 4]} if CAN else {}
 
 
-def test_what_waits_is_measured_with_many_threads() -> None:
-    counts, _ = found(**WAITS)
-    assert counts["threads"] == [2, 4, 8, 16, 32, 64]
-    assert counts["processes"] == [8]
+@pytest.mark.parametrize(
+    ("facts", "seen", "counts"),
+    [
+        ({}, {}, {"sequential": [1], "threads": [2], "processes": [2, 4], **INTERPRETERS}),
+        ({}, WAITS, {"threads": [2, 4, 8, 16, 32, 64], "processes": [8]}),
+        ({}, {"gil": 0.59, "free": 0.0, "waiting": 0.41}, {"threads": [2, 4], "processes": [2, 4]}),
+        ({}, {"gil": 0.05, "free": 0.0, "waiting": 0.95}, {"processes": [8]}),
+        ({}, {"coroutines": True}, {"processes": [2, 4]}),
+        ({"requests": 3}, WAITS, {"threads": [2, 3]}),
+    ],
+    ids=["computes", "waits", "waits and computes", "mostly waits", "coroutines that compute", "few calls"],
+)
+def test_counts_of_workers_are_those_that_cores_waiting_and_calls_have_work_for(
+    facts: dict[str, Any], seen: dict[str, Any], counts: dict[str, list[int]]
+) -> None:
+    chosen, _ = found(facts, **seen)
+    assert {kind: chosen[kind] for kind in counts} == counts
+    assert "async" not in chosen or "coroutines" in seen
 
 
-def test_coroutines_that_wait_are_measured_on_a_loop_alone() -> None:
-    counts, refused = found(coroutines=True, **WAITS)
-    assert counts == {"sequential": [1], "async": [8, 32, 100]}
-    assert "a loop waits for all of them at once" in refused["processes"]
+IN_PROCESS = {"sequential", "threads"}
 
 
-def test_coroutines_that_compute_are_measured_in_processes_too() -> None:
-    assert found(coroutines=True)[0]["processes"] == [2, 4]
+@pytest.mark.parametrize(
+    ("facts", "seen", "kinds", "kind", "why"),
+    [
+        ({"requests": 1}, {}, {"sequential"}, "", ""),
+        ({}, {"accumulates": ("total",)}, {"sequential"}, "threads",
+         "calls change what they share (total), and know no lock"),
+        ({}, {"accumulates": ("total",), "guarded": True, **WAITS}, IN_PROCESS, "processes",
+         "each worker would change its own"),
+        ({}, {"changes_items": True, "gil": 0.1, "free": 0.9}, IN_PROCESS, "processes",
+         "they would change copies"),
+        ({"cannot_be_sent": "a lock cannot be pickled"}, {}, IN_PROCESS, "", ""),
+        ({}, {"coroutines": True, **WAITS}, {"sequential", "async"}, "processes",
+         "a loop waits for all of them at once"),
+        ({"kinds": ["processes"]}, {}, {"sequential", "processes"}, "", ""),
+        ({"kinds": ["async"]}, {}, {"sequential"}, "async", "the function is no coroutine function"),
+    ],
+    ids=[
+        "one call", "shared state", "state under a lock", "items that change", "what cannot be sent",
+        "coroutines that wait", "a kind by name", "a kind that does not fit",
+    ],
+)  # fmt: skip
+def test_kinds_that_do_not_fit_are_refused_with_the_reason(
+    facts: dict[str, Any], seen: dict[str, Any], kinds: set[str], kind: str, why: str
+) -> None:
+    chosen, refused = found(facts, **seen)
+    assert set(chosen) == kinds
+    assert why in refused.get(kind, "")
 
 
-def test_there_are_no_more_workers_than_calls() -> None:
-    assert found({"requests": 3}, **WAITS)[0]["threads"] == [2, 3]
-
-
-def test_one_call_is_made_alone() -> None:
-    assert found({"requests": 1})[0] == {"sequential": [1]}
-
-
-def test_function_with_unlocked_state_has_the_sequential_candidate_only() -> None:
-    counts, refused = found(accumulates=("total",))
-    assert counts == {"sequential": [1]}
-    assert refused["threads"] == "calls change what they share (total), and know no lock"
-
-
-def test_state_under_a_lock_stays_in_the_process() -> None:
-    counts, refused = found(accumulates=("total",), guarded=True, **WAITS)
-    assert set(counts) == {"sequential", "threads"}
-    assert "each worker would change its own" in refused["processes"]
-
-
-def test_items_that_are_changed_stay_in_the_process() -> None:
-    counts, refused = found(changes_items=True, gil=0.1, free=0.9)
-    assert set(counts) == {"sequential", "threads"}
-    assert "they would change copies" in refused["processes"]
-
-
-def test_what_cannot_be_sent_stays_in_the_process() -> None:
-    assert set(found({"cannot_be_sent": "a lock cannot be pickled"})[0]) == {"sequential", "threads"}
+def test_coroutines_that_wait_are_counted_by_how_many_a_loop_may_have() -> None:
+    assert found(coroutines=True, **WAITS)[0] == {"sequential": [1], "async": [8, 32, 100]}
 
 
 @pytest.mark.skipif(not CAN, reason="there are no interpreters before 3.13")
@@ -92,15 +96,3 @@ def test_module_that_refuses_interpreters_is_named_in_a_line() -> None:
     assert refused["interpreters"] == (
         "numpy cannot be imported there (It was: module x does not support loading in subinterpreters)"
     )
-
-
-def test_kinds_that_were_named_are_the_only_ones() -> None:
-    assert set(found({"kinds": ["processes"]})[0]) == {"sequential", "processes"}
-    assert found({"kinds": ["async"]})[1] == {"async": "the function is no coroutine function"}
-
-
-def test_there_are_no_more_workers_than_the_gil_and_the_cores_have_time_for() -> None:
-    counts, _ = found(gil=0.59, free=0.0, waiting=0.41)
-    assert counts["threads"] == [2, 4]
-    assert counts["processes"] == [2, 4]
-    assert found(gil=0.05, free=0.0, waiting=0.95)[0]["processes"] == [8]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from advices import advice, candidate, work
 
@@ -16,29 +18,39 @@ def chosen(*others: object, **facts: object) -> tuple[str, int]:
     return pick.kind, pick.workers
 
 
-def test_fastest_is_chosen() -> None:
-    ways = candidate("threads", 2, 1.0), candidate("processes", 2, 0.6), candidate("interpreters", 2, 0.5)
-    assert chosen(*ways) == ("interpreters", 2)
+WAITS = {"gil": 0.01, "free": 0.0, "waiting": 0.99}
+FREE = {"gil": 0.1, "free": 0.9}
+WIDE = tuple(enumerate((0.30, 0.70, 1.6), 1))
 
 
-def test_of_equally_fast_kinds_the_cheaper_is_chosen() -> None:
-    waits = {"gil": 0.01, "free": 0.0, "waiting": 0.99}
-    ways = candidate("processes", 8, 0.125), candidate("threads", 8, 0.129)
-    assert chosen(*ways, **waits) == ("threads", 8)
+@pytest.mark.parametrize(
+    ("ways", "facts", "best"),
+    [
+        ([("threads", 2, 1.0), ("processes", 2, 0.6), ("interpreters", 2, 0.5)], {}, ("interpreters", 2)),
+        ([("processes", 8, 0.125), ("threads", 8, 0.129)], WAITS, ("threads", 8)),
+        ([("processes", 2, 0.52), ("processes", 4, 0.50), ("processes", 8, 0.51)], {}, ("processes", 2)),
+        ([("threads", 2, 0.70, {"rounds": WIDE}), ("processes", 2, 0.5)], FREE, ("processes", 2)),
+        ([("processes", 2, 0.92)], {}, ("sequential", 1)),
+        ([("threads", 2, 0.1, {"status": "wrong"}), ("processes", 2, 0.5)], FREE, ("processes", 2)),
+        # a hundred calls that hold the GIL for 98 % of their time cannot gain, whatever a clock has said
+        ([("threads", 2, 0.6)], {}, ("sequential", 1)),
+        ([("threads", 2, 0.6)], {"gil": 0.05, "free": 0.95}, ("threads", 2)),
+        ([("threads", 2, 0.6)], {"gil_from": "none", "gil": 0.0, "free": 1.0}, ("threads", 2)),
+    ],
+    ids=[
+        "the fastest", "of equally fast kinds the cheaper", "of equally fast counts the smaller",
+        "noise makes none as fast", "a small gain is worth no pool", "wrong results never",
+        "the GIL bounds threads", "without it they gain", "nor where nothing is known of it",
+    ],
+)  # fmt: skip
+def test_choice_is_the_fastest_right_way_that_is_worth_what_it_costs(
+    ways: list[Any], facts: dict[str, Any], best: tuple[str, int]
+) -> None:
+    made = [candidate(*way[:3], **(way[3] if len(way) > 3 else {})) for way in ways]
+    assert chosen(*made, **facts) == best
 
 
-def test_of_equally_fast_counts_the_smaller_is_chosen() -> None:
-    ways = candidate("processes", 2, 0.52), candidate("processes", 4, 0.50), candidate("processes", 8, 0.51)
-    assert chosen(*ways) == ("processes", 2)
-
-
-def test_noise_does_not_make_a_slower_way_as_fast() -> None:
-    rounds = tuple(enumerate((0.30, 0.70, 1.6), 1))
-    wide = candidate("threads", 2, 0.70, rounds=rounds)
-    assert chosen(wide, candidate("processes", 2, 0.5), gil=0.1, free=0.9) == ("processes", 2)
-
-
-def test_a_gain_under_overlap_is_taken_as_far_as_it_is_worth_more_than_it_may_cost() -> None:
+def test_rounds_that_both_ran_in_are_compared_whatever_they_differ_by() -> None:
     """10 % slower in every round, however much the rounds differ from each other: that is settled."""
     swing = (1.0, 1.3, 0.8, 1.1, 0.9)
     slower = candidate("threads", 2, 0.55, rounds=tuple((n, 0.55 * s) for n, s in enumerate(swing)))
@@ -46,9 +58,6 @@ def test_a_gain_under_overlap_is_taken_as_far_as_it_is_worth_more_than_it_may_co
     assert chosen(slower, faster, gil=0.1, free=0.9) == ("processes", 2)
     pick = choose([candidate("sequential", 1, 1.0), slower, faster], work(gil=0.1, free=0.9), 100, 2)
     assert pick.loss < 0.01
-
-
-def test_ways_that_ran_in_different_rounds_are_compared_by_the_rounds_that_both_ran_in() -> None:
     """The machine got slower after the first round; then threads were no longer a candidate."""
     slowed = ((1, 0.4), (2, 0.8), (3, 0.8), (4, 0.8))
     sequential = candidate("sequential", 1, 0.8, rounds=slowed, speedup=1.0)
@@ -60,7 +69,7 @@ def test_ways_that_ran_in_different_rounds_are_compared_by_the_rounds_that_both_
     assert (pick.kind, pick.workers) == ("processes", 2)
 
 
-def test_no_pool_is_chosen_that_takes_more_memory_than_allowed() -> None:
+def test_no_pool_is_chosen_that_takes_more_memory_than_allowed_also_on_a_busy_machine() -> None:
     small, large = candidate("processes", 2, 0.6), candidate("processes", 8, 0.3, memory_kib=300 * 1024)
     ways = [candidate("sequential", 1, 1.0), small, large]
     assert choose(ways, work(), 100, 8).workers == 8
@@ -68,24 +77,14 @@ def test_no_pool_is_chosen_that_takes_more_memory_than_allowed() -> None:
     assert pick.workers == 2
     assert pick.reasons[-1] == "processes with 8 workers give 3.3x, and take 300 MiB of the 200 MiB allowed"
     assert "allowed" not in choose(ways, work(), 100, 8, memory_mib=300).reasons[-1]
-
-
-def test_small_gain_is_worth_no_pool() -> None:
-    assert chosen(candidate("processes", 2, 0.92)) == ("sequential", 1)
-
-
-def test_wrong_results_are_never_chosen_however_fast() -> None:
-    fast = candidate(
-        "threads", 2, 0.1, status="wrong", reason="3 of 9 results are not those of calls in turn"
-    )
-    assert chosen(fast, candidate("processes", 2, 0.5), gil=0.1, free=0.9) == ("processes", 2)
-
-
-def test_threads_are_not_taken_to_be_faster_than_their_gil_allows() -> None:
-    """A hundred calls that hold the GIL for 98 % of their time cannot gain, whatever a clock has said."""
-    assert chosen(candidate("threads", 2, 0.6)) == ("sequential", 1)
-    assert chosen(candidate("threads", 2, 0.6), gil=0.05, free=0.95) == ("threads", 2)
-    assert chosen(candidate("threads", 2, 0.6), gil_from="none", gil=0.0, free=1.0) == ("threads", 2)
+    busy = {"foreign": 0.9}
+    ways = [
+        candidate("sequential", 1, 1.0, alone_s=1.0, **busy),
+        candidate("processes", 2, 3.0, alone_s=0.5, memory_kib=300 * 1024, **busy),
+    ]
+    pick = choose(ways, work(), 100, 2, memory_mib=200)
+    assert pick.kind == "sequential"
+    assert pick.reasons[-1] == "processes with 2 workers give 2.0x, and take 300 MiB of the 200 MiB allowed"
 
 
 def test_another_interpreter_is_a_note_and_no_choice() -> None:
@@ -130,17 +129,10 @@ def test_on_a_busy_machine_the_start_and_what_wins_it_back_are_worked_out_as_the
     ways = [
         candidate("sequential", 1, 1.0, alone_s=1.0, alone_start_s=0.0, alone_call_s=0.01, **busy),
         candidate(
-            "processes",
-            2,
-            3.0,
-            start_s=2.0,
-            call_s=0.0097,
-            alone_s=0.7,
-            alone_start_s=0.2,
-            alone_call_s=0.005,
-            **busy,
+            "processes", 2, 3.0, start_s=2.0, call_s=0.0097, alone_s=0.7, alone_start_s=0.2,
+            alone_call_s=0.005, **busy,
         ),
-    ]
+    ]  # fmt: skip
     pick = choose(ways, work(), 100, 2)
     assert (pick.kind, round(pick.speedup or 0, 2), round(pick.break_even or 0)) == ("processes", 1.43, 40)
     assert any("200 ms to start (won back by some 40 calls)" in reason for reason in pick.reasons)
@@ -166,14 +158,11 @@ def test_reasons_say_what_speaks_for_it_and_against_the_others() -> None:
     assert str(made).startswith(headline(made))
 
 
-def test_large_results_speak_against_processes() -> None:
+def test_shared_state_results_that_vary_and_large_ones_are_named() -> None:
     ways = candidate("threads", 2, 0.5), candidate("processes", 2, 0.9)
     pick = choose([candidate("sequential", 1, 1.0), *ways], work(gil=0.1, free=0.9, result_bytes=3e6), 100, 2)
     assert pick.kind == "threads"
     assert "processes give 1.1x, because each result is 3.0 MB" in pick.reasons
-
-
-def test_shared_state_is_named_in_reasons_and_notes() -> None:
     facts = work(accumulates=("total",))
     ways = [
         candidate("sequential", 1, 1.0),
@@ -182,16 +171,19 @@ def test_shared_state_is_named_in_reasons_and_notes() -> None:
     pick = choose(ways, facts, 100, 2)
     assert "every call changes what they share (total)" in pick.reasons[2]
     assert "Have them return what they find" in " ".join(notes(pick, facts, ways, 10))
-
-
-def test_results_that_vary_are_said_to() -> None:
     pick = choose([candidate("sequential", 1, 1.0)], work(varies=True), 100, 2)
     assert "no results could be compared" in " ".join(
         notes(pick, work(varies=True), [candidate("sequential", 1, 1.0)], 10)
     )
 
 
-def test_advice_for_few_calls_says_from_how_many_on_a_pool_pays() -> None:
+def test_start_is_won_back_by_so_many_calls_which_few_calls_do_not_have() -> None:
+    ways = [candidate("sequential", 1, 1.0), candidate("threads", 2, 0.5, start_s=0.05)]
+    pick = choose(ways, work(gil=0.1, free=0.9), 100, 2)
+    assert pick.break_even == pytest.approx(10)
+    assert any("won back by some 10 calls" in reason for reason in pick.reasons)
+    assert any("fewer than some 10 calls" in when for when in again(pick, work(), ways, 2))
+    assert choose(ways[:1], work(), 100, 2).break_even is None
     ways = [candidate("sequential", 1, 1.0), candidate("processes", 2, 1.2, start_s=0.7, call_s=0.005)]
     pick = choose(ways, work(), 100, 2)
     assert pick.kind == "sequential"
@@ -200,29 +192,9 @@ def test_advice_for_few_calls_says_from_how_many_on_a_pool_pays() -> None:
     )
 
 
-def test_a_start_is_won_back_by_so_many_calls() -> None:
-    ways = [candidate("sequential", 1, 1.0), candidate("threads", 2, 0.5, start_s=0.05)]
-    pick = choose(ways, work(gil=0.1, free=0.9), 100, 2)
-    assert pick.break_even == pytest.approx(10)
-    assert any("won back by some 10 calls" in reason for reason in pick.reasons)
-    assert any("fewer than some 10 calls" in when for when in again(pick, work(), ways, 2))
-    assert choose(ways[:1], work(), 100, 2).break_even is None
-
-
 def test_latency_of_few_calls_has_no_p99_and_that_of_a_busy_machine_is_said_to_be() -> None:
     few = [candidate("sequential", 1, 1.0, p99_s=None)]
     assert "a call has a p50 of 10 ms (too few were timed for a p99)" in choose(few, work(), 9, 2).reasons
     busy = [candidate("sequential", 1, 1.0, alone_s=0.8, foreign=0.5)]
     said = "a call has a p50 of 10 ms and a p99 of 12 ms, beside what else runs here"
     assert said in choose(busy, work(), 100, 2).reasons
-
-
-def test_on_a_busy_machine_what_the_bound_on_memory_costs_is_worked_out_too() -> None:
-    busy = {"foreign": 0.9}
-    ways = [
-        candidate("sequential", 1, 1.0, alone_s=1.0, **busy),
-        candidate("processes", 2, 3.0, alone_s=0.5, memory_kib=300 * 1024, **busy),
-    ]
-    pick = choose(ways, work(), 100, 2, memory_mib=200)
-    assert pick.kind == "sequential"
-    assert pick.reasons[-1] == "processes with 2 workers give 2.0x, and take 300 MiB of the 200 MiB allowed"

@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import math
 import random
+from statistics import NormalDist
 
 import pytest
 from advices import candidate, work
 
 from fairlead.advice.choosing import choose
 from fairlead.advice.loss import UNKNOWN, expected_loss, versus
+from fairlead.lab.analysis.statistics import Ratio
 
 pytestmark = pytest.mark.ends
 
 
-def test_rounds_that_agree_lose_what_they_show() -> None:
+def test_rounds_that_agree_lose_what_they_show_and_two_are_uncertain() -> None:
     same = versus({1: 1.1, 2: 2.2, 3: 3.3}, {1: 1.0, 2: 2.0, 3: 3.0})
     assert same is not None
     assert same.value == pytest.approx(1.1)
     assert expected_loss(1.1, same) == pytest.approx(0.1, abs=1e-6)
     assert expected_loss(1 / 1.1, same) == pytest.approx(0.0, abs=1e-6)
-
-
-def test_two_rounds_have_no_interval_and_are_taken_to_be_uncertain() -> None:
     assert versus({1: 1.0, 2: 1.0, 4: 1.0}, {1: 1.0, 2: 1.0, 3: 1.0}) is None
     assert expected_loss(1.0, None) == pytest.approx(UNKNOWN / math.sqrt(2 * math.pi), rel=0.1)
+
+
+@pytest.mark.parametrize("ratio", [0.9, 1.0, 1.2])
+def test_expected_loss_is_the_mean_of_what_is_longer(ratio: float) -> None:
+    sure = NormalDist(math.log(ratio), 0.3)
+    half = math.exp(1.96 * 0.3)
+    drawn = [sure.inv_cdf((i + 0.5) / 20_000) for i in range(20_000)]
+    mean = sum(max(0.0, math.exp(x) - 1) for x in drawn) / len(drawn)
+    found = Ratio(ratio, ratio / half, ratio * half, rounds=5)
+    assert expected_loss(ratio, found) == pytest.approx(mean, rel=1e-3)
 
 
 def test_the_less_is_known_the_more_may_be_lost() -> None:

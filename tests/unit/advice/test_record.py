@@ -19,16 +19,13 @@ from fairlead.report.advice import text as advice_text
 pytestmark = pytest.mark.ends
 
 
-def test_advice_survives_its_file(tmp_path: Path) -> None:
+def test_advice_survives_its_file_where_programs_look_for_it(tmp_path: Path) -> None:
     made = advice()
     file = tmp_path / "runs" / "a.json"
     made.save(file)
     assert load(file) == made
     assert is_advice(file)
     assert advice_json.render(made) == file.read_text()
-
-
-def test_choice_and_candidates_are_where_programs_look_for_them() -> None:
     data = json.loads(dumps(advice()))
     assert data["schema"] == 4
     assert (data["choice"]["kind"], data["choice"]["workers"]) == ("interpreters", 2)
@@ -55,13 +52,10 @@ def test_what_is_no_advice_is_refused(tmp_path: Path, damage: object, said: str)
         load(file)
 
 
-def test_missing_file_is_refused(tmp_path: Path) -> None:
+def test_file_that_is_missing_or_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="No such file"):
         load(tmp_path / "none.json")
     assert not is_advice(tmp_path / "none.json")
-
-
-def test_place_that_cannot_be_written_raises(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="choose another place"):
         advice().save(tmp_path / "file" / "a.json")
@@ -114,7 +108,7 @@ def page(html: str) -> Page:
     return parser
 
 
-def test_page_has_the_answer_the_picture_and_no_script() -> None:
+def test_page_has_the_answer_no_script_and_a_picture_where_there_are_curves() -> None:
     html = advice_html.render(advice())
     seen = page(html)
     assert seen.tags.count("h1") == 1
@@ -123,9 +117,6 @@ def test_page_has_the_answer_the_picture_and_no_script() -> None:
     assert "polyline" in seen.tags
     assert "script" not in seen.tags
     assert "http" not in html.replace("http-equiv", "")
-
-
-def test_page_without_curves_has_no_picture() -> None:
     seen = page(advice_html.render(advice(candidate("sequential", 1, 1.0), curves=())))
     assert "No pool: make the calls one after another" in seen.text
     assert "svg" not in seen.tags

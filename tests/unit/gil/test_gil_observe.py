@@ -157,6 +157,26 @@ def test_blame_adds_up_to_what_was_waited() -> None:
     assert any(holder == NO_THREAD for _, holder in seen.blame)
 
 
+def test_blame_of_threads_of_one_name_is_added_up() -> None:
+    blamed = threading.Event()
+
+    def until_all_have_waited() -> None:
+        while len([one for one in seen.threads if one.name == "same" and one.waited_seconds > 0]) < 3:
+            spin(0.001)
+        blamed.set()
+
+    bodies = [until_all_have_waited, *[lambda: spin_until(blamed.is_set)] * 2]
+    with fairlead.gil.observe() as seen:
+        threads = [threading.Thread(target=body, name="same") for body in bodies]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    row = sum(seconds for (waiter, _), seconds in seen.blame.items() if waiter == "same")
+    waited = sum(thread.waited_seconds for thread in seen.threads if thread.name == "same")
+    assert row == pytest.approx(waited, abs=ROUNDING)
+
+
 def hold_in_c() -> None:
     """One call into C that keeps the GIL for some tens of milliseconds."""
     sum(range(2_000_000))

@@ -85,12 +85,9 @@ def test_command_names_what_was_set_and_the_variant_that_was_chosen() -> None:
     assert parameters(planned(asked(command))) == parameters(series)
 
 
-def test_command_of_an_experiment_that_this_version_does_not_know_is_not_made_up() -> None:
+def test_command_of_a_group_is_for_all_of_them_and_of_the_unknown_is_not_made_up() -> None:
     (one,) = planned(RunOptions(ids=("square.mutex",)))
     assert shown([replace(one, experiment="square.circle")]) == {}
-
-
-def test_group_of_experiments_has_a_command_for_all_of_them() -> None:
     group = "models.io"
     series = planned(RunOptions(ids=(group,), mode="standard"))
     command = shown(series)[group]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from samples import sample
 
 from fairlead.errors import UsageError
 from fairlead.lab.analysis import compare as comparing
@@ -41,19 +42,15 @@ def run(
     params: dict[str, Any] | None = None,
 ) -> list[Sample]:
     random = np.random.default_rng(seed)
+    own = {"interpreter": interpreter(version), "environment": environment or HERE}
     return [
-        Sample(
-            experiment="made.up",
-            params={"n": n, **(params or {})},
-            interpreter=interpreter(version),
-            environment=environment or HERE,
-            status="ok",
-            wall_s=float(1e-5 * n * n * factor * random.lognormal(0, noise)),
-            foreign_share=foreign_share,
+        sample(
+            "made.up", n, float(1e-5 * n * n * factor * random.lognormal(0, noise)),
+            params={"n": n, **(params or {})}, foreign_share=foreign_share, **own,
         )
         for n in sizes
         for _ in range(count)
-    ]
+    ]  # fmt: skip
 
 
 def summary(samples: list[Sample]) -> Summary:
@@ -80,15 +77,12 @@ def test_compare_calls_a_change_by_its_name(factor: float, change: str, within: 
         assert (cell.samples_base, cell.samples) == (9, 9)
 
 
-def test_compare_of_a_run_with_itself_shows_no_difference_whatsoever() -> None:
+def test_equal_runs_differ_in_nothing_and_one_percent_is_no_change() -> None:
     one = summary(run())
     found = compare(one, one)
     assert {cell.within for series in found.series for cell in series.cells} == {1.1}
     assert {(cell.ratio, cell.p) for series in found.series for cell in series.cells} == {(1.0, 1.0)}
     assert (found.unmatched, found.differing, found.problems) == ((), (), ())
-
-
-def test_compare_calls_a_significant_change_of_one_percent_no_change() -> None:
     (series,) = compare(summary(run(noise=0.001)), summary(run(1.01, noise=0.001, seed=2))).series
     assert [cell.within for cell in series.cells] == [1.1] * 3
     assert all(cell.p < 0.05 for cell in series.cells)
@@ -102,24 +96,30 @@ def test_compare_with_five_samples_of_many_cells_finds_what_is_twice_as_slow() -
     assert {cell.change for cell in series.cells} == {"slower"}
 
 
-@pytest.mark.parametrize("noise", [0.02, 0.0])
-def test_compare_with_too_few_samples_is_undecided_and_says_what_to_do(noise: float) -> None:
-    """Two samples have no spread to go by, nor have those of a clock that is too coarse."""
-    count = 2 if noise else 9
-    (series,) = compare(
-        summary(run(count=count, noise=noise)), summary(run(3.0, count=9, noise=noise))
-    ).series
-    assert {(cell.change, cell.low, cell.p) for cell in series.cells} == {("undecided", None, 1.0)}
-    assert series.cells[0].advice == (
-        "fewer than 3 samples, or all alike: repeat both runs with a larger --budget"
-    )
+FEW = "fewer than 3 samples, or all alike: repeat both runs with a larger --budget"
 
 
-def test_compare_of_noisy_cells_is_undecided_and_says_what_to_do() -> None:
-    (series,) = compare(summary(run(noise=1.5)), summary(run(noise=1.5, seed=2))).series
-    assert {cell.advice for cell in series.cells} == {
-        "a wide interval: repeat both runs with a larger --budget"
-    }
+@pytest.mark.parametrize(
+    ("base", "other", "advice"),
+    [
+        # two samples have no spread to go by, nor have those of a clock that is too coarse
+        (run(count=2), run(3.0), FEW),
+        (run(noise=0), run(3.0, noise=0), FEW),
+        (run(noise=1.5), run(noise=1.5, seed=2), "a wide interval: repeat both runs with a larger --budget"),
+        (run(), run(2.0, foreign_share=0.4),
+         "other processes took 40 % of the cores in run b: repeat it on a quieter machine"),
+        ([*run(noise=0.01), *run(20.0, noise=0.01)], run(),
+         "run a has two populations here: compare their modes, not the means"),
+    ],
+    ids=["few samples", "all alike", "noisy", "other load", "bimodal"],
+)  # fmt: skip
+def test_what_cannot_be_decided_is_undecided_and_says_what_to_do(
+    base: list[Sample], other: list[Sample], advice: str
+) -> None:
+    (series,) = compare(summary(base), summary(other)).series
+    assert {(cell.change, cell.advice) for cell in series.cells} == {("undecided", advice)}
+    if advice == FEW:
+        assert {(cell.low, cell.p) for cell in series.cells} == {(None, 1.0)}
 
 
 def test_what_the_machine_may_account_for_is_no_change() -> None:
@@ -148,21 +148,6 @@ def test_runs_as_a_whole_are_compared_by_their_series_once_three_are_quiet() -> 
     assert compare(summary(base), summary(run(params=kinds[0]))).wholes == ()
 
 
-def test_compare_under_foreign_load_is_undecided_and_names_the_run() -> None:
-    (series,) = compare(summary(run()), summary(run(2.0, foreign_share=0.4))).series
-    assert {cell.change for cell in series.cells} == {"undecided"}
-    assert series.cells[0].advice == (
-        "other processes took 40 % of the cores in run b: repeat it on a quieter machine"
-    )
-
-
-def test_compare_of_a_bimodal_cell_is_undecided() -> None:
-    two = [*run(noise=0.01), *run(20.0, noise=0.01)]
-    (series,) = compare(summary(two), summary(run())).series
-    assert {cell.change for cell in series.cells} == {"undecided"}
-    assert series.cells[0].advice == "run a has two populations here: compare their modes, not the means"
-
-
 def test_compare_lists_what_only_one_run_measured() -> None:
     one = summary([*run(sizes=(50, 100)), *run(sizes=(50,), version="3.12")])
     other = summary([*run(sizes=(50, 200)), *run(sizes=(50,), params={"work": "spin"})])
@@ -174,38 +159,29 @@ def test_compare_lists_what_only_one_run_measured() -> None:
         ("b", "3.13", {"work": "spin"}, (50,)),
     ]
     assert [[cell.n for cell in series.cells] for series in found.series] == [[50]]
+    found = compare(summary(run(sizes=(50,))), summary(run(sizes=(100,))))
+    assert found.series == ()
+    assert [(lone.run, lone.sizes) for lone in found.unmatched] == [("a", (50,)), ("b", (100,))]
 
 
-def test_compare_of_one_interpreter_with_another_matches_them() -> None:
+def test_interpreters_are_matched_by_name_first_or_one_with_another() -> None:
     (series,) = compare(summary(run(version="3.12")), summary(run(2.0, version="3.13"))).series
     assert interpreters(series) == ["3.12", "3.13"]
     assert {cell.change for cell in series.cells} == {"slower"}
-
-
-def test_compare_with_several_interpreters_matches_by_name_first() -> None:
     both = summary([*run(version="3.12"), *run(2.0, version="3.13")])
     found = compare(both, summary(run(version="3.13")))
     assert [interpreters(one) for one in found.series] == [["3.13", "3.13"]]
     assert [lone.interpreter["name"] for lone in found.unmatched] == ["3.12"]
 
 
-def test_compare_between_machines_names_what_differs() -> None:
+def test_compare_between_machines_names_what_differs_and_a_run_of_several() -> None:
     there = {**HERE, "hostname": "there", "cores": 8, "load": 3.0}
     found = compare(summary(run()), summary(run(environment=there)))
     assert found.differing == ("hostname", "cores")
     assert len(found.series) == 1
-
-
-def test_compare_says_when_a_run_comes_from_several_machines() -> None:
     there = {**HERE, "hostname": "there"}
     found = compare(summary([*run(), *run(environment=there)]), summary(run()))
     assert found.problems == ("run a comes from 2 environments",)
-
-
-def test_compare_of_series_without_a_common_size_has_none() -> None:
-    found = compare(summary(run(sizes=(50,))), summary(run(sizes=(100,))))
-    assert found.series == ()
-    assert [(lone.run, lone.sizes) for lone in found.unmatched] == [("a", (50,)), ("b", (100,))]
 
 
 def test_compare_of_several_runs_holds_each_against_the_first_that_has_the_cell() -> None:
@@ -251,10 +227,12 @@ def test_runs_are_called_by_letters_however_many_there_are() -> None:
     assert (letters[:2], letters[25:]) == (["a", "b"], ["z", "aa", "ab"])
 
 
-def test_holm_gives_the_textbook_correction_in_the_order_given() -> None:
+def test_holm_gives_the_textbook_correction_and_no_contrast_is_of_what_is_no_time() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([]) == []
     assert holm([0.9, 0.8]) == [1.0, 1.0]
+    with pytest.raises(UsageError, match="finite"):
+        contrast([1.0], [float("nan")])
 
 
 @pytest.mark.parametrize(("m", "n"), [(3, 3), (5, 5), (8, 30), (60, 70)])
@@ -270,8 +248,3 @@ def test_welchs_test_agrees_with_scipy(m: int, n: int) -> None:
         reach = stats.t.ppf(0.975, freedom) * (math.log(found.value) / theirs.statistic)
         assert math.log(found.high / found.value) == pytest.approx(reach, rel=1e-6)
         assert math.log(found.value / found.low) == pytest.approx(reach, rel=1e-6)
-
-
-def test_a_contrast_refuses_what_is_no_time() -> None:
-    with pytest.raises(UsageError, match="finite"):
-        contrast([1.0], [float("nan")])

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from interpreters import PYTHON
+from samples import sample
 
 from fairlead.errors import UsageError
-from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run.estimate import check_sizes
 from fairlead.lab.run.plan import RunOptions, make_plan
@@ -29,26 +29,15 @@ def pilots(
     """The sizes of the pilots that are measured, where a sample takes ``takes_s(n)``."""
     asked = []
 
-    def measure(
-        cell: PlannedCell,
-        interpreter: Interpreter,
-        environment: dict[str, Any],
-        mark: str,  # noqa: ARG001
-        stop: Stop,  # noqa: ARG001
-    ) -> Sample:
+    def measure(cell: PlannedCell, *_: Any) -> Sample:
         asked.append(cell.n)
         took_s = takes_s(cell.n)
         late = took_s > cell.series.timeout_s
         status: SampleStatus = "failed" if fails(cell.n) else "timeout" if late else "ok"
-        return Sample(
-            experiment=cell.series.experiment,
-            params={"n": cell.n, **cell.series.params},
-            interpreter=interpreter.as_record(),
-            environment=environment,
-            status=status,
+        return sample(
+            cell.series.experiment, cell.n, status=status, elapsed_s=min(took_s, cell.series.timeout_s),
             reason=None if status == "ok" else "can't start new thread; to see for yourself: python probe.py",
-            elapsed_s=min(took_s, cell.series.timeout_s),
-        )
+        )  # fmt: skip
 
     options = RunOptions(ids=(experiment,), mode="standard", sizes=(size,), budget_s=budget_s)
     plan = make_plan(options, [PYTHON], {"affinity": [0, 1]}, None)
@@ -63,41 +52,23 @@ def test_a_size_whose_estimate_is_beyond_the_budget_is_refused(experiment: str) 
         pilots(experiment, 1_000_000, 5.0, lambda n: 1.0 + 0.001 * n)
 
 
-def test_where_time_does_not_grow_the_estimate_does_not_either() -> None:
+def test_pilots_are_no_more_than_it_takes_to_know() -> None:
     sizes = pilots("gil.convoy", 100, 5.0, lambda _n: 1.2)
     assert sizes == [1, 8, 64], "n=64 settles it: 1.2 s would be 1.9 s if all of it grew with n"
-
-
-def test_a_large_budget_needs_one_pilot() -> None:
     assert pilots("gil.convoy", 100, 300.0, lambda _n: 0.3) == [1]
-
-
-def test_sizes_near_the_experiments_own_need_none() -> None:
     assert pilots("gil.convoy", 4, 1.0, lambda _n: 9.0) == []
+    assert pilots("gil.convoy", 1_000_000, 5.0, lambda _n: 1.2, lambda _n: True) == [1]
 
 
-def test_a_pilot_is_given_no_more_time_than_the_budget() -> None:
+def test_refusals_say_what_would_do() -> None:
     with pytest.raises(UsageError, match=r"takes \d+ s or more \(n=64 took 5 s\), and is ended after 60 s"):
         pilots("gil.convoy", 1_000_000, 5.0, lambda n: 1.2 if n < 64 else 1e9)
-
-
-def test_what_the_time_out_ends_is_not_promised_to_a_larger_budget() -> None:
     with pytest.raises(UsageError) as refused:
         pilots("gil.convoy", 1_000_000, 5.0, lambda n: 1.0 + 0.001 * n)
     assert "--budget" not in str(refused.value)
     with pytest.raises(UsageError, match=r"or --budget 4\ds or more"):
         pilots("gil.convoy", 20_000, 5.0, lambda n: 1.0 + 0.001 * n)
-
-
-def test_what_a_smaller_size_cannot_have_a_larger_one_cannot_either() -> None:
     with pytest.raises(UsageError, match=r"nor with n=64 \(can't start new thread\): give smaller --sizes"):
         pilots("gil.convoy", 1_000_000, 5.0, lambda _n: 1.2, lambda n: n >= 64)
-
-
-def test_what_fails_at_its_own_size_is_left_to_the_run() -> None:
-    assert pilots("gil.convoy", 1_000_000, 5.0, lambda _n: 1.2, lambda _n: True) == [1]
-
-
-def test_a_budget_below_the_experiments_own_size_is_said_to_be_the_cause() -> None:
     with pytest.raises(UsageError, match=r"not done within 3 s with n=1 either: give a larger --budget"):
         pilots("gil.convoy", 1_000_000, 3.0, lambda _n: 3.5)

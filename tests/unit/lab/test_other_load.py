@@ -46,12 +46,23 @@ def test_share_of_a_long_sample_is_what_others_took(own: float, foreign: float) 
     assert meter.end() == pytest.approx(foreign)
 
 
-def test_share_of_a_first_short_sample_is_unknown() -> None:
+def test_share_stays_within_zero_and_one_and_is_unknown_without_time_or_counters() -> None:
     counters = Counters()
     meter = Meter(counters.read)
     meter.begin()
     counters.pass_(0.3, foreign=0.5)
     assert meter.end() is None
+    meter = Meter(lambda _cpus: None)
+    meter.begin()
+    assert meter.end() is None
+    counters = Counters()
+    meter = Meter(counters.read)
+    meter.begin()
+    counters.pass_(1.0, foreign=1.2)
+    assert meter.end() == 1.0
+    meter.begin()
+    counters.pass_(1.0, foreign=-0.2)
+    assert meter.end() == 0.0
 
 
 def test_share_of_short_samples_covers_the_half_second_up_to_their_end() -> None:
@@ -65,23 +76,6 @@ def test_share_of_short_samples_covers_the_half_second_up_to_their_end() -> None
     assert shares[:4] == [None] * 4
     assert shares[5:20] == pytest.approx([0.4] * 15)
     assert shares[26:] == pytest.approx([0.0] * 14, abs=1e-9)
-
-
-def test_share_rounding_never_leaves_zero_to_one() -> None:
-    counters = Counters()
-    meter = Meter(counters.read)
-    meter.begin()
-    counters.pass_(1.0, foreign=1.2)
-    assert meter.end() == 1.0
-    meter.begin()
-    counters.pass_(1.0, foreign=-0.2)
-    assert meter.end() == 0.0
-
-
-def test_share_where_there_are_no_counters_is_unknown() -> None:
-    meter = Meter(lambda _cpus: None)
-    meter.begin()
-    assert meter.end() is None
 
 
 def test_read_counts_an_ended_child_as_our_own() -> None:

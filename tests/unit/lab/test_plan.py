@@ -22,17 +22,24 @@ def planned(options: RunOptions, *, refused: str | None = None) -> tuple[Planned
     return make_plan(options, [PYTHON], ENVIRONMENT, refused).series
 
 
-def test_plan_without_words_is_the_whole_catalogue_in_its_quick_variants() -> None:
+def test_plan_of_the_whole_catalogue_and_what_cannot_be_run_is_skipped() -> None:
     plan = make_plan(RunOptions(), [PYTHON], ENVIRONMENT, None)
     wanted = [e.id for e in registry.catalogue().values() for _ in e.variants_for("quick")]
     assert [one.experiment for one in plan.series] == wanted
     assert plan.budget_s == BUDGETS_S["quick"]
+    plan = make_plan(RunOptions(ids=("square.mutex",)), [PYTHON, OLD], ENVIRONMENT, None)
+    assert [one.skipped is None for one in plan.series] == [True, False]
+    assert "1.5.2" in str(plan.series[1].skipped)
+    (one,) = planned(RunOptions(ids=("square.mutex",), policy="rr"), refused="not allowed")
+    assert one.skipped == "not allowed"
 
 
-def test_plan_gives_every_parameter_to_the_probe() -> None:
+def test_plan_gives_every_parameter_to_the_probe_and_the_users_before_its_own() -> None:
     (one,) = planned(RunOptions(ids=("square.mutex",)))
     assert one.params == {"work": "sleep0", "scheduler": "off", "policy": "other", "cores": "all"}
     assert one.cpus == (2, 3, 5)
+    (one,) = planned(RunOptions(ids=("square.mutex",), sizes=(7, 8), work="spin", cpus=(5,), budget_s=9.0))
+    assert (one.sizes, one.params["work"], one.cpus) == ((7, 8), "spin", (5,))
 
 
 def test_plan_variant_on_one_core_is_pinned_to_the_first_that_is_allowed() -> None:
@@ -58,77 +65,48 @@ def test_plan_variant_on_two_cores_is_pinned_skipped_or_that_on_all_of_them(expe
     assert skipped.skipped == "needs two cores, and this run has one"
 
 
-def test_plan_user_options_come_before_the_experiments_own() -> None:
-    (one,) = planned(RunOptions(ids=("square.mutex",), sizes=(7, 8), work="spin", cpus=(5,), budget_s=9.0))
-    assert (one.sizes, one.params["work"], one.cpus) == ((7, 8), "spin", (5,))
-
-
-def test_plan_under_round_robin_the_work_is_one_that_yields_unless_the_user_says_other() -> None:
+def test_plan_under_round_robin_yields_and_runs_what_comes_out_the_same_once() -> None:
     (one,) = planned(RunOptions(ids=("square.mutex",), policy="rr"))
     assert (one.policy, one.params["work"]) == ("rr", "yield")
     (one,) = planned(RunOptions(ids=("square.mutex",), policy="rr", work="sleep0"))
     assert one.params["work"] == "sleep0"
-
-
-def test_plan_variants_that_options_make_the_same_are_run_once() -> None:
     series = planned(RunOptions(ids=("square.process-mutex",), mode="full", policy="rr", work="yield"))
     keys = [sorted(one.params.items()) for one in series]
     assert len(keys) == 2
     assert keys[0] != keys[1]
 
 
-def test_plan_what_cannot_be_run_here_is_skipped_with_the_reason() -> None:
-    plan = make_plan(RunOptions(ids=("square.mutex",)), [PYTHON, OLD], ENVIRONMENT, None)
-    assert [one.skipped is None for one in plan.series] == [True, False]
-    assert "1.5.2" in str(plan.series[1].skipped)
-    (one,) = planned(RunOptions(ids=("square.mutex",), policy="rr"), refused="not allowed")
-    assert one.skipped == "not allowed"
-
-
-@pytest.mark.parametrize(
-    ("options", "word"),
-    [(RunOptions(cpus=(4,)), "core 4 is not one"), (RunOptions(ids=("nope",)), "unknown experiment")],
-)
-def test_plan_of_what_is_not_there_says_what_is(options: RunOptions, word: str) -> None:
-    with pytest.raises(UsageError, match=word):
-        planned(options)
-
-
-def test_plan_saved_and_loaded_is_the_same(tmp_path: Path) -> None:
+def test_plan_saved_and_loaded_is_the_same_and_one_that_cannot_be_saved_says_so(tmp_path: Path) -> None:
     plan = make_plan(RunOptions(), [PYTHON, OLD], ENVIRONMENT, "no")
     plan.save(tmp_path)
     assert Plan.load(tmp_path) == plan
     assert [path.name for path in tmp_path.iterdir()] == ["plan.json"]
-
-
-def test_plan_that_cannot_be_saved_says_so(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="cannot be written"):
         make_plan(RunOptions(), [PYTHON], ENVIRONMENT, None).save(tmp_path / "absent")
 
 
-def test_plan_takes_a_parameter_for_the_experiments_that_have_it() -> None:
+def test_plan_takes_a_parameter_for_those_that_have_it_and_a_variant_by_its_label() -> None:
     series = planned(RunOptions(ids=("gil.countdown", "gil.sha256"), parameters=(("interval_ms", "0.5"),)))
     assert {one.experiment: one.params.get("interval_ms") for one in series} == {
         "gil.countdown": 0.5,
         "gil.sha256": None,
     }
-
-
-def test_plan_takes_a_variant_by_its_label_whatever_its_mode() -> None:
     (one,) = planned(RunOptions(ids=("gil.convoy",), variants=("2 CPU threads, scheduled",)))
     assert (one.params["computing"], one.params["scheduler"]) == (2, "interactive")
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "said"),
     [
-        RunOptions(ids=("gil.sha256",), parameters=(("interval_ms", "5"),)),
-        RunOptions(ids=("gil.countdown",), parameters=(("interval_ms", "7"),)),
-        RunOptions(ids=("gil.convoy",), variants=("alone", "2 CPU thread")),
+        (RunOptions(cpus=(4,)), "core 4 is not one"),
+        (RunOptions(ids=("nope",)), "unknown experiment"),
+        (RunOptions(ids=("gil.sha256",), parameters=(("interval_ms", "5"),)), "has this parameter"),
+        (RunOptions(ids=("gil.countdown",), parameters=(("interval_ms", "7"),)), "is not known"),
+        (RunOptions(ids=("gil.convoy",), variants=("alone", "2 CPU thread")), "is not known"),
     ],
 )
-def test_plan_refuses_a_parameter_a_value_or_a_variant_that_there_is_not(options: RunOptions) -> None:
-    with pytest.raises(UsageError, match=r"has this parameter|is not known"):
+def test_plan_of_what_there_is_not_says_what_there_is(options: RunOptions, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
         planned(options)
 
 

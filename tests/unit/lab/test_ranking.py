@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from typing import Any
 
 import pytest
@@ -19,14 +19,9 @@ FREE = {"name": "3.13t", "version": "3.13.1", "free_threaded": True}
 
 def subject(case: str, group: str = "work") -> Subject:
     return Subject(
-        id=f"{group}-{case}" if group else case,
-        title=case,
-        question="?",
-        explanation="",
-        size_name="tasks",
-        growth=False,
-        group=group,
-    )
+        id=f"{group}-{case}" if group else case, title=case, question="?", explanation="", size_name="tasks",
+        growth=False, group=group,
+    )  # fmt: skip
 
 
 def series(
@@ -47,34 +42,16 @@ def series(
         values = [median] * (ROUNDS // 4)
     else:
         values = [median * (1 + spread * (-1) ** number / 2) for number in range(ROUNDS)]
-    cell = Cell(
-        params={"n": n},
-        n=n,
-        values=tuple(values),
-        rounds=tuple(range(len(values))),
-        median=median,
-        low=None,
-        high=None,
-        iqr=None,
-        outliers=0,
-        modes=(),
-        factor=None,
-        cpu_s=cpu_s,
-        cpu_percent=None,
-        max_rss_kb=None,
-        sum_rss_kb=memory,
-        ctx_voluntary=None,
-        ctx_involuntary=None,
-        foreign_share=None,
-        metrics={"wrong_answers": wrong},
-    )
+    unknown = dict.fromkeys(field.name for field in fields(Cell) if field.default is MISSING)
+    known = {
+        "params": {"n": n}, "n": n, "values": tuple(values), "rounds": tuple(range(len(values))),
+        "median": median, "outliers": 0, "modes": (), "cpu_s": cpu_s, "sum_rss_kb": memory,
+        "metrics": {"wrong_answers": wrong},
+    }  # fmt: skip
     return Series(
-        experiment=f"work-{case}",
-        interpreter=python,
-        variant={"case": case, **variant},
-        label="",
-        cells=(cell,),
-    )
+        experiment=f"work-{case}", interpreter=python, variant={"case": case, **variant}, label="",
+        cells=(Cell(**{**unknown, **known}),),
+    )  # fmt: skip
 
 
 def standings(*ways: Series) -> dict[str, str]:
@@ -83,33 +60,28 @@ def standings(*ways: Series) -> dict[str, str]:
     return {place.case: place.standing for place in ranking.places}
 
 
-def test_fastest_is_best_where_the_others_are_clearly_slower() -> None:
-    assert standings(series("a", 1.0), series("b", 2.0), series("c", 3.0)) == {
-        "a": "best",
-        "b": "slower",
-        "c": "slower",
-    }
-
-
-def test_of_those_as_fast_the_one_with_the_least_processor_time_is_best() -> None:
-    ways = series("a", 1.0, cpu_s=3.0), series("b", 1.0, cpu_s=1.0), series("c", 2.0, cpu_s=0.1)
-    assert standings(*ways) == {"a": "as fast", "b": "best", "c": "slower"}
-
-
-@pytest.mark.parametrize(("cpu_s", "best"), [(1.05, "b"), (1.2, "a")])
-def test_of_those_with_as_much_processor_time_the_one_with_less_memory_is_best(
-    cpu_s: float, best: str
+@pytest.mark.parametrize(
+    ("ways", "standing"),
+    [
+        ({"a": (1.0, {}), "b": (2.0, {}), "c": (3.0, {})}, "best slower slower"),
+        # of those as fast the one with the least processor time is best
+        ({"a": (1.0, {"cpu_s": 3.0}), "b": (1.0, {}), "c": (2.0, {"cpu_s": 0.1})}, "as fast, best slower"),
+        # of those with as much processor time the one with less memory
+        ({"a": (1.0, {"memory": 500.0}), "b": (1.0, {"cpu_s": 1.05})}, "as fast, best"),
+        ({"a": (1.0, {"memory": 500.0}), "b": (1.0, {"cpu_s": 1.2})}, "best as fast"),
+        # what was not measured counts as the most
+        ({"a": (1.0, {"cpu_s": None, "memory": None}), "b": (1.0, {})}, "as fast, best"),
+        # fewer than five rounds
+        ({"a": (1.0, {"spread": None}), "b": (2.0, {"spread": None})}, "undecided undecided"),
+        # what changes from round to round in both ways is no noise
+        ({"a": (1.0, {"spread": 1.0}), "b": (1.15, {"spread": 1.0})}, "best slower"),
+    ],
+)
+def test_best_way_is_the_fastest_and_of_those_as_fast_the_cheapest(
+    ways: dict[str, tuple[float, dict[str, Any]]], standing: str
 ) -> None:
-    found = standings(series("a", 1.0, memory=500.0), series("b", 1.0, memory=100.0, cpu_s=cpu_s))
-    assert found == {"a": "as fast", "b": "as fast", best: "best"}
-
-
-def test_what_was_not_measured_beside_the_time_counts_as_the_most() -> None:
-    assert standings(series("a", 1.0, cpu_s=None, memory=None), series("b", 1.0))["b"] == "best"
-
-
-def test_with_fewer_than_five_rounds_nothing_is_said() -> None:
-    assert standings(series("a", 1.0, None), series("b", 2.0, None)) == {"a": "undecided", "b": "undecided"}
+    found = standings(*(series(case, median, **given) for case, (median, given) in ways.items()))
+    assert " ".join(found.values()) == standing.replace(",", "")
 
 
 def test_more_noise_makes_no_more_ways_the_best() -> None:
@@ -125,11 +97,14 @@ def test_what_changes_from_round_to_round_in_both_ways_is_no_noise() -> None:
     assert standings(*ways) == {"a": "best", "b": "slower"}
 
 
-def test_times_are_over_the_fastest_and_cases_without_samples_have_no_place() -> None:
+def test_times_are_over_the_fastest_and_one_way_alone_is_not_ranked() -> None:
     ways = series("a", 2.0), series("b", 1.0), series("c", None)
     (ranking,) = rankings([subject("a"), subject("b"), subject("c")], ways)
     assert [(place.case, place.times) for place in ranking.places] == [("a", 2.0), ("b", 1.0)]
     assert (ranking.group, ranking.n, ranking.interpreter) == ("work", 10, PY)
+    assert rankings([subject("a")], [series("a", 1.0)]) == ()
+    alone = [subject("work-a", ""), subject("work-b", "")]
+    assert rankings(alone, [series("a", 1.0), series("b", 1.0)]) == ()
 
 
 def test_sizes_interpreters_and_settings_are_ranked_apart() -> None:
@@ -146,21 +121,12 @@ def test_sizes_interpreters_and_settings_are_ranked_apart() -> None:
     assert all(len(ranking.places) == 2 for ranking in found)
 
 
-def test_one_way_alone_and_experiments_without_a_group_are_not_ranked() -> None:
-    assert rankings([subject("a")], [series("a", 1.0)]) == ()
-    alone = [subject("work-a", ""), subject("work-b", "")]
-    assert rankings(alone, [series("a", 1.0), series("b", 1.0)]) == ()
-
-
 def test_way_with_wrong_answers_is_no_candidate_and_no_measure_for_the_others() -> None:
     subjects = [subject(case) for case in "abc"]
     ways = [series("a", 1.0, wrong=3), series("b", 2.0), series("c", 4.0)]
     (ranking,) = rankings(subjects, ways)
-    assert [(place.standing, place.times) for place in ranking.places] == [
-        ("wrong", 0.5),
-        ("best", 1.0),
-        ("slower", 2.0),
-    ]
+    found = [(place.standing, place.times) for place in ranking.places]
+    assert found == [("wrong", 0.5), ("best", 1.0), ("slower", 2.0)]
     (hopeless,) = rankings(subjects, [series("a", 1.0, wrong=1), series("b", 2.0, wrong=1)])
     assert [place.standing for place in hopeless.places] == ["wrong", "wrong"]
 
@@ -169,20 +135,12 @@ def test_ways_of_a_free_threaded_build_stand_in_the_table_of_its_version() -> No
     ways = [series("a", 1.0, python=FREE), series("a", 4.0), series("b", 4.0)]
     (ranking,) = rankings([subject("a"), subject("b")], ways)
     assert ranking.interpreter == PY
-    assert [(place.case, place.standing) for place in ranking.places] == [
-        ("a", "slower"),
-        ("b", "slower"),
-        ("free-threaded a", "best"),
-    ]
+    found = [(place.case, place.standing) for place in ranking.places]
+    assert found == [("a", "slower"), ("b", "slower"), ("free-threaded a", "best")]
 
 
 @pytest.mark.parametrize(
-    "others",
-    [
-        [],
-        [{"name": "3.14", "version": "3.14.0"}],
-        [PY, {**PY, "name": "3.13#2"}],
-    ],
+    "others", [[], [{"name": "3.14", "version": "3.14.0"}], [PY, {**PY, "name": "3.13#2"}]]
 )
 def test_free_threaded_build_without_just_one_of_its_version_has_a_table_of_its_own(
     others: list[dict[str, Any]],
@@ -192,17 +150,7 @@ def test_free_threaded_build_without_just_one_of_its_version_has_a_table_of_its_
     assert [ranking.interpreter["name"] for ranking in found] == [*(one["name"] for one in others), "3.13t"]
 
 
-METHODS = Subject(
-    id="work-x",
-    title="x",
-    question="?",
-    explanation="",
-    size_name="tasks",
-    growth=False,
-    group="work-x",
-    ways="method",
-    base="alone",
-)
+METHODS = replace(subject("x"), group="work-x", ways="method", base="alone")
 
 
 def method(name: str, median: float | None, **more: Any) -> Series:
@@ -230,8 +178,5 @@ def test_speed_up_is_over_the_base_with_a_gil_and_the_same_number_of_tasks() -> 
     ]  # fmt: skip
     alone = sped_up([METHODS], ways[:2])
     assert [one.cells[0].metrics["speed_up"] for one in alone] == [8.0, 1.0]
-
-
-def test_experiments_without_a_base_have_no_speed_up() -> None:
     ways = [series("a", 1.0), series("b", 1.0)]
     assert sped_up([subject("a"), subject("b")], ways) == ways

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from interpreters import made
 
 from fairlead.errors import UsageError
 from fairlead.lab.catalogue import registry
-from fairlead.lab.catalogue.interpreters import Interpreter
-from fairlead.record.summary import Metric, Reference, Series
+from fairlead.record.summary import Metric, Series
 from fairlead.report.common import words
 
 pytestmark = pytest.mark.ends
@@ -56,21 +56,7 @@ def declare(directory: Path, **changes: Any) -> Path:
     return path
 
 
-def interpreter(version: str, implementation: str = "CPython") -> Interpreter:
-    return Interpreter(
-        name=version,
-        path="python",
-        executable="python",
-        implementation=implementation,
-        version=version,
-        free_threaded=False,
-        gil=True,
-        jit=False,
-        build={},
-    )
-
-
-def test_load_reads_everything_declared(tmp_path: Path) -> None:
+def test_load_reads_everything_declared_and_never_executes_the_file(tmp_path: Path) -> None:
     experiment = registry.load(declare(tmp_path))
     assert experiment.id == "group.one-thing"
     assert experiment.parameters["work"].choices == ("a", "bee")
@@ -79,6 +65,9 @@ def test_load_reads_everything_declared(tmp_path: Path) -> None:
     assert experiment.variants[1].policy == "rr"
     assert experiment.variants[1].cores == "one"
     assert experiment.timeout_s == 5.0
+    path = declare(tmp_path)
+    path.write_text(path.read_text() + "raise SystemExit('executed')\n")
+    assert registry.load(path).id == "group.one-thing"
 
 
 def test_load_reads_what_the_time_is_of_and_from_which_size_on(tmp_path: Path) -> None:
@@ -94,11 +83,7 @@ def test_load_reads_what_the_time_is_of_and_from_which_size_on(tmp_path: Path) -
     assert (plain.value, plain.subject.value_name, plain.smallest) == (None, "elapsed", 2)
 
 
-CASES = {
-    "cases": {"a-b": "A and b", "c": "C"},
-    "growth": False,
-    "sizes": DECLARED["sizes"] | {"quick": [10]},
-}
+CASES = {"cases": {"a-b": "A and b", "c": "C"}, "growth": False, "sizes": DECLARED["sizes"] | {"quick": [10]}}
 
 
 def test_catalogue_has_an_experiment_for_each_case_of_a_file(
@@ -184,6 +169,11 @@ def test_references_are_the_rows_beside_the_file_by_variant_label_and_metric(tmp
     assert {one.points for one in either} == {((0, 3.0),)}
 
 
+def of_cpython(experiment: str, variant: dict[str, Any]) -> Series:
+    own = {"implementation": "CPython"}
+    return Series(experiment=experiment, interpreter=own, variant=variant, label="", cells=())
+
+
 @pytest.mark.parametrize(
     ("cores", "machines"),
     [("one", ["1 core"]), ("two", ["2 cores"]), ("all", ["10 cores", "2 cores", "1 core"])],
@@ -191,32 +181,21 @@ def test_references_are_the_rows_beside_the_file_by_variant_label_and_metric(tmp
 def test_model_on_some_cores_stands_beside_the_published_machine_with_as_many(
     cores: str, machines: list[str]
 ) -> None:
-    variant = {"case": "threads", "workers": "default", "policy": "other", "cores": cores}
     subject = registry.catalogue()["models.cpu-threads"].subject
-    measured = Series(
-        experiment=subject.id,
-        interpreter={"implementation": "CPython"},
-        variant=variant,
-        label="",
-        cells=(),
-    )
-    shown = dict.fromkeys(one.label for one in words.published(subject, measured))
+    variant = {"case": "threads", "workers": "default", "policy": "other", "cores": cores}
+    shown = dict.fromkeys(one.label for one in words.published(subject, of_cpython(subject.id, variant)))
     assert [label.split(", ")[1] for label in shown] == machines
 
 
 @pytest.mark.parametrize(
     ("name", "other"),
     [
-        ("square.mutex", {"work": "spin"}),
-        ("square.mutex", {"policy": "rr"}),
-        ("square.mutex", {"cores": "one"}),
-        ("square.process-start", {"work": "yield"}),
-        ("gil.battle", {"interval_ms": 0.5}),
-        ("gil.battle", {"check_interval": 10_000}),
-        ("gil.countdown", {"cores": "one"}),
-        ("gil.sha256", {"policy": "rr"}),
+        ("square.mutex", {"work": "spin"}), ("square.mutex", {"policy": "rr"}),
+        ("square.mutex", {"cores": "one"}), ("square.process-start", {"work": "yield"}),
+        ("gil.battle", {"interval_ms": 0.5}), ("gil.battle", {"check_interval": 10_000}),
+        ("gil.countdown", {"cores": "one"}), ("gil.sha256", {"policy": "rr"}),
     ],
-)
+)  # fmt: skip
 def test_a_published_figure_stands_beside_what_it_was_measured_of_alone(
     name: str, other: dict[str, Any]
 ) -> None:
@@ -225,15 +204,8 @@ def test_a_published_figure_stands_beside_what_it_was_measured_of_alone(
     plain |= {"policy": "other", "cores": "all"}
     plain |= {"steps": 100_000_000} if name == "gil.countdown" else {}
     plain |= {"megabytes": 1024} if name == "gil.sha256" else {}
-
-    def shown(variant: dict[str, Any]) -> tuple[Reference, ...]:
-        one = Series(
-            experiment=name, interpreter={"implementation": "CPython"}, variant=variant, label="", cells=()
-        )
-        return words.published(subject, one)
-
-    assert shown(plain)
-    assert not shown(plain | other)
+    assert words.published(subject, of_cpython(name, plain))
+    assert not words.published(subject, of_cpython(name, plain | other))
 
 
 def test_every_published_figure_belongs_to_a_variant_and_a_metric_of_its_experiment() -> None:
@@ -244,28 +216,24 @@ def test_every_published_figure_belongs_to_a_variant_and_a_metric_of_its_experim
     assert len(squares) == 12 * 9
     assert sum(row.split(",")[0].startswith("models.") and ",elapsed," in row for row in rows) == 54
     for experiment in known.values():
-        own = {metric.name for metric in experiment.subject.metrics} | {
-            "elapsed",
-            "cpu_percent",
-            "max_rss_kb",
-        }
+        own = {metric.name for metric in experiment.subject.metrics}
+        own |= {"elapsed", "cpu_percent", "max_rss_kb"}
         for reference in experiment.subject.references:
             assert reference.metric in own, (experiment.id, reference)
             given = {k: v for k, v in reference.variant.items() if k not in ("policy", "cores")}
             experiment.check_params(given)
             usual = {name: {p.default, p.quick} for name, p in experiment.parameters.items()}
-            assert any(
-                all(
-                    value
-                    in (
-                        {one.params[name]}
-                        if name in one.params
-                        else usual.get(name, {getattr(one, name, None)})
-                    )
+            measured = [
+                one
+                for one in experiment.variants
+                if all(
+                    value == one.params[name]
+                    if name in one.params
+                    else value in usual.get(name, {getattr(one, name, None)})
                     for name, value in reference.variant.items()
                 )
-                for one in experiment.variants
-            ), f"no variant of {experiment.id} measures {reference.variant}"
+            ]
+            assert measured, f"no variant of {experiment.id} measures {reference.variant}"
 
 
 @pytest.mark.parametrize("broken", ["group.one-thing,,x,elapsed,s,1", "group.one-thing,,x,elapsed,miles,1,1"])
@@ -275,51 +243,43 @@ def test_a_damaged_row_of_references_is_refused(tmp_path: Path, broken: str) -> 
         registry.load(declare(tmp_path))
 
 
-def test_load_never_executes_the_file(tmp_path: Path) -> None:
-    path = declare(tmp_path)
-    path.write_text(path.read_text() + "raise SystemExit('executed')\n")
-    assert registry.load(path).id == "group.one-thing"
-
-
 @pytest.mark.parametrize(
     ("version", "implementation", "sizes"),
     [
-        ("3.13.0", "CPython", (10, 20)),
-        ("2.7.18", "CPython", (3, 4)),
-        ("3.8.1", "CPython", (7, 8)),
-        ("3.11.13", "PyPy", (5, 6)),
-        ("2.7.18", "PyPy", (5, 6)),
-        ("3.15.0a1", "CPython", (10, 20)),
+        ("3.13.0", "CPython", (10, 20)), ("2.7.18", "CPython", (3, 4)), ("3.8.1", "CPython", (7, 8)),
+        ("3.11.13", "PyPy", (5, 6)), ("2.7.18", "PyPy", (5, 6)), ("3.15.0a1", "CPython", (10, 20)),
     ],
-)
+)  # fmt: skip
 def test_sizes_for_takes_the_first_key_that_fits(
     tmp_path: Path, version: str, implementation: str, sizes: tuple[int, ...]
 ) -> None:
     experiment = registry.load(declare(tmp_path))
-    assert experiment.sizes_for("quick", interpreter(version, implementation)) == sizes
-    assert experiment.sizes_for("standard", interpreter(version, implementation)) == (20, 40)
+    assert experiment.sizes_for("quick", made(version, implementation)) == sizes
+    assert experiment.sizes_for("standard", made(version, implementation)) == (20, 40)
 
 
-def test_sizes_for_a_variant_takes_its_own_where_it_has_any_for_the_mode(tmp_path: Path) -> None:
+def test_sizes_for_a_variant_takes_its_own_where_it_has_any_and_an_unknown_mode_names_the_modes(
+    tmp_path: Path,
+) -> None:
     experiment = registry.load(declare(tmp_path))
     plain, rr = experiment.variants
-    assert experiment.sizes_for("full", interpreter("3.13.0"), rr) == (30, 50)
-    assert experiment.sizes_for("full", interpreter("3.11.1", "PyPy"), rr) == (2, 3)
-    assert experiment.sizes_for("quick", interpreter("2.7.1"), rr) == (3, 4)
-    assert experiment.sizes_for("full", interpreter("3.13.0"), plain) == (100, 900)
-
-
-def test_sizes_for_unknown_mode_names_the_modes(tmp_path: Path) -> None:
+    assert experiment.sizes_for("full", made("3.13.0"), rr) == (30, 50)
+    assert experiment.sizes_for("full", made("3.11.1", "PyPy"), rr) == (2, 3)
+    assert experiment.sizes_for("quick", made("2.7.1"), rr) == (3, 4)
+    assert experiment.sizes_for("full", made("3.13.0"), plain) == (100, 900)
     with pytest.raises(UsageError, match="quick, standard, full"):
-        registry.load(declare(tmp_path)).sizes_for("slow", interpreter("3.13.0"))
+        registry.load(declare(tmp_path)).sizes_for("slow", made("3.13.0"))
 
 
-def test_runs_on_gives_the_reason_or_none(tmp_path: Path) -> None:
+def test_runs_on_and_check_params_accept_what_is_declared_and_give_a_reason_otherwise(tmp_path: Path) -> None:
     experiment = registry.load(declare(tmp_path))
-    assert experiment.runs_on(interpreter("2.7.18")) is None
-    assert experiment.runs_on(interpreter("3.14.2")) is None
-    reason = experiment.runs_on(interpreter("3.15.0b1"))
+    assert experiment.runs_on(made("2.7.18")) is None
+    assert experiment.runs_on(made("3.14.2")) is None
+    reason = experiment.runs_on(made("3.15.0b1"))
     assert reason == "group.one-thing needs Python >=2.7,<3.15; this is 3.15.0b1"
+    experiment = registry.load(declare(tmp_path))
+    experiment.check_params({"n": 2, "work": "bee"})
+    experiment.check_params({})
 
 
 @pytest.mark.parametrize(
@@ -339,12 +299,6 @@ def test_check_params_refuses_and_names_what_is_allowed(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         registry.load(declare(tmp_path)).check_params(params)
-
-
-def test_check_params_accepts_what_is_declared(tmp_path: Path) -> None:
-    experiment = registry.load(declare(tmp_path))
-    experiment.check_params({"n": 2, "work": "bee"})
-    experiment.check_params({})
 
 
 @pytest.mark.parametrize(
@@ -396,24 +350,17 @@ def test_load_refuses_what_cannot_be_meant(tmp_path: Path, changes: dict[str, An
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("", "no EXPERIMENT"),
-        ("EXPERIMENT = {", "not valid"),
-        ("EXPERIMENT = dict(id=1)", "not valid"),
-        ("EXPERIMENT = {}", "lacks the key 'id'"),
-        ("EXPERIMENT = []", "not valid"),
-        ("\0", "not valid"),
+        ("", "no EXPERIMENT"), ("EXPERIMENT = {", "not valid"), ("EXPERIMENT = dict(id=1)", "not valid"),
+        ("EXPERIMENT = {}", "lacks the key 'id'"), ("EXPERIMENT = []", "not valid"), ("\0", "not valid"),
+        (None, "No such file"),
     ],
-)
-def test_load_refuses_a_broken_file(tmp_path: Path, text: str, fault: str) -> None:
+)  # fmt: skip
+def test_load_refuses_a_broken_or_unreadable_file(tmp_path: Path, text: str | None, fault: str) -> None:
     path = tmp_path / "group_one_thing.py"
-    path.write_text(text)
+    if text is not None:
+        path.write_text(text)
     with pytest.raises(UsageError, match=fault):
         registry.load(path)
-
-
-def test_load_refuses_an_unreadable_file(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="No such file"):
-        registry.load(tmp_path / "group_absent.py")
 
 
 def test_catalogue_is_whole_and_every_entry_explains_itself() -> None:
@@ -467,27 +414,13 @@ def test_select_takes_ids_families_and_patterns_each_once() -> None:
         ("mutex", "square.mutex"),
         ("sqare", "square"),
         ("square_mutex", "square.mutex"),
+        *((word, "") for word in ("", "*", "zebra", "square.mutex.*", ".*")),
     ],
 )
-def test_select_unknown_experiment_suggests_the_nearest(word: str, meant: str) -> None:
-    with pytest.raises(UsageError, match=rf"did you mean {meant}\?\).*fairlead lab list"):
+def test_select_unknown_word_suggests_the_nearest_and_says_where_to_look(word: str, meant: str) -> None:
+    with pytest.raises(UsageError, match="fairlead lab list") as refused:
         registry.select([word])
-
-
-@pytest.mark.parametrize("word", ["", "*", "zebra", "square.mutex.*", ".*"])
-def test_select_unknown_word_says_where_to_look(word: str) -> None:
-    with pytest.raises(UsageError, match="fairlead lab list"):
-        registry.select([word])
-
-
-def test_parse_sizes_sorts_and_drops_duplicates() -> None:
-    assert registry.parse_sizes("200, 50,100,50") == (50, 100, 200)
-
-
-@pytest.mark.parametrize("text", ["", "a", "10,,20", "-5", "2.5", "10;20", "0"])
-def test_parse_sizes_refuses_what_is_no_size(text: str) -> None:
-    with pytest.raises(UsageError, match="size"):
-        registry.parse_sizes(text)
+    assert f"did you mean {meant}?)" in str(refused.value) or not meant
 
 
 def test_quick_value_of_a_parameter_is_for_quick_runs_alone() -> None:

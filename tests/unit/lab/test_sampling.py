@@ -8,10 +8,11 @@ import re
 from collections.abc import Callable
 
 import pytest
+from samples import planned, sample
 
 from fairlead.lab.run.plan import PlannedSeries
 from fairlead.lab.run.sampling import AT_MOST, ENOUGH, PlannedSample, SampleOrder
-from fairlead.record.sample import Sample, SampleStatus
+from fairlead.record.sample import SampleStatus
 
 pytestmark = pytest.mark.ends
 
@@ -21,15 +22,7 @@ Cost = Callable[[PlannedSeries, int], float]
 def series(
     interpreter: str = "3.13", sizes: tuple[int, ...] = (10, 20, 40), skipped: str | None = None
 ) -> PlannedSeries:
-    return PlannedSeries(
-        experiment="square.mutex",
-        params={"policy": "other", "cores": "all"},
-        interpreter=interpreter,
-        sizes=sizes,
-        cpus=(0,),
-        timeout_s=9,
-        skipped=skipped,
-    )
+    return planned(sizes=sizes, interpreter=interpreter, skipped=skipped)
 
 
 class Drive:
@@ -52,28 +45,23 @@ class Drive:
         self.random = random.Random(1)
 
     def go(self, at_most: int = 10_000) -> Drive:
-        for planned in self.order.planned():
+        for one in self.order.planned():
             if len(self.planned) == at_most:
                 break
-            self.planned.append(planned)
-            if planned.round not in planned.cell.samples:
-                self.take(planned)
+            self.planned.append(one)
+            if one.round not in one.cell.samples:
+                self.take(one)
         return self
 
-    def take(self, planned: PlannedSample) -> None:
-        one, n = planned.cell.series, planned.cell.n
-        cost = 0.0 if planned.skip else self.cost(one, n)
+    def take(self, taken: PlannedSample) -> None:
+        one, n = taken.cell.series, taken.cell.n
+        cost = 0.0 if taken.skip else self.cost(one, n)
         self.now += cost
-        planned.cell.samples[planned.round] = Sample(
-            experiment=one.experiment,
-            params={"n": n},
-            interpreter={},
-            environment={},
-            status="skipped" if planned.skip else self.status(one, n, planned.round),
-            reason=planned.skip,
-            elapsed_s=cost,
-            wall_s=cost * math.exp(self.random.gauss(0, self.noise)) or None,
-        )
+        taken.cell.samples[taken.round] = sample(
+            one.experiment, n, cost * math.exp(self.random.gauss(0, self.noise)) or None,
+            status="skipped" if taken.skip else self.status(one, n, taken.round),
+            reason=taken.skip, elapsed_s=cost,
+        )  # fmt: skip
 
     def seen(self, round_: int) -> list[tuple[str, int]]:
         return [
@@ -93,43 +81,40 @@ def test_order_with_time_enough_are_interleaved_and_alternate_in_direction() -> 
     assert len(drive.planned) == ENOUGH * len(forward), "nothing varies: no interval is left to narrow"
 
 
-def test_order_of_the_budget_are_kept() -> None:
+def test_order_of_the_budget_are_kept_and_the_outlook_stays_within() -> None:
     drive = Drive((series("a"), series("b")), 10.0, noise=0.3).go()
     assert 9 < drive.now <= 10
     assert all(len(cell.samples) >= ENOUGH for sizes in drive.order.series for cell in sizes)
+    drive = Drive((series("a"), series("b")), 10.0, noise=0.2)
+    for one in drive.order.planned():
+        to_come, left_s = drive.order.outlook()
+        assert 0 <= left_s <= 10.0 - drive.now + 1e-9
+        assert one.round == 0 or to_come > 0
+        drive.take(one)
 
 
-def test_order_size_that_does_not_fit_is_dropped_with_all_larger_ones() -> None:
+def test_order_drops_sizes_that_do_not_fit_and_gives_the_kept_ones_enough() -> None:
     drive = Drive((series(sizes=(10, 100, 1000, 2000)),), 1.0).go()
     assert drive.skips().keys() == {("3.13", 1000), ("3.13", 2000)} | drive.skips().keys() & {("3.13", 100)}
     assert all("--budget" in reason for reason in drive.skips().values())
     assert drive.now <= 1.0
-
-
-def test_order_every_kept_size_gets_enough_samples() -> None:
     drive = Drive((series("a", (10, 20, 40, 80, 160)), series("b", (10, 20, 40, 80, 160))), 1.5).go()
     assert drive.skips()
     for sizes in drive.order.series:
         for cell in sizes:
             if cell.samples[0].status == "ok":
                 assert len(cell.samples) >= ENOUGH
-
-
-def test_order_series_that_needs_little_leaves_its_time_to_others() -> None:
     small = Drive((series("a", (10, 40)), *(series(f"b{k}", (1, 2)) for k in range(3))), 2.0).go()
     assert ("a", 40) in small.seen(0)
 
 
-def test_order_size_that_was_put_off_is_taken_up_when_others_leave_the_time() -> None:
+def test_order_what_was_put_off_is_taken_up_when_others_leave_the_time() -> None:
     dear = series("a", (10, 40, 80))
     cheap = tuple(series(f"b{k}", (10, 11, 12, 13, 14)) for k in range(4))
     drive = Drive((dear, *cheap), 8.0).go()
     order = drive.seen(0)
     assert order.index(("a", 80)) > order.index(("b3", 14))
     assert not drive.skips()
-
-
-def test_order_series_of_one_size_that_was_put_off_is_repeated_when_others_leave_the_time() -> None:
     # the first is expected to grow with the square, which speaks for nearly all of the budget, and does not
     drive = Drive((series("3.13"), series("3.14", sizes=(10,))), 107, cost=lambda _series, _n: 1.0).go()
     taken = [planned for planned in drive.planned if planned.cell.series.interpreter == "3.14"]
@@ -137,13 +122,10 @@ def test_order_series_of_one_size_that_was_put_off_is_repeated_when_others_leave
     assert drive.now <= 107
 
 
-def test_order_size_over_the_budget_says_the_time_it_takes_and_a_budget_in_one_sentence() -> None:
+def test_order_says_the_time_or_the_budget_that_it_would_take() -> None:
     skips = Drive((series("a", (10, 20, 1000)),), 5.0).go().skips()
     said = rf"{ENOUGH} samples of n=1000 take about [\d.]+ s, more than the budget leaves; try --budget \d+s"
     assert re.fullmatch(said, skips["a", 1000] or "")
-
-
-def test_order_series_that_are_not_reached_say_a_budget_that_reaches_them() -> None:
     lines = tuple(series(f"3.{number}", (10,)) for number in range(30))
     refused = [planned.skip for planned in Drive(lines, 60, lambda *_: 1.0).go().planned if planned.skip]
     (more,) = {found[1] for text in refused if (found := re.search(r"a --budget of (\d+)s may", text))}
@@ -152,13 +134,16 @@ def test_order_series_that_are_not_reached_say_a_budget_that_reaches_them() -> N
     assert [planned.skip for planned in again.planned if planned.skip] == []
 
 
-def test_order_skipped_series_is_reported_once_and_not_run() -> None:
+def test_order_measures_nothing_of_a_skipped_series_or_without_a_budget() -> None:
     drive = Drive((series("a", skipped="too old"), series("b")), 100.0).go()
     assert drive.skips() == {("a", 10): "too old"}
     assert ("a", 20) not in drive.seen(0)
+    drive = Drive((series(),), 0.0).go()
+    assert drive.seen(0) == []
+    assert "--budget" in drive.skips()[("3.13", 10)]
 
 
-def test_order_after_a_failed_size_the_larger_ones_are_left_out() -> None:
+def test_order_leaves_out_what_fails_and_goes_on_with_what_fails_now_and_then() -> None:
     drive = Drive(
         (series("a"), series("b")),
         100.0,
@@ -167,9 +152,6 @@ def test_order_after_a_failed_size_the_larger_ones_are_left_out() -> None:
     assert drive.skips() == {("a", 40): "the size before it, 20, ended as timeout"}
     assert ("a", 20) not in drive.seen(1)
     assert ("a", 10) in drive.seen(1)
-
-
-def test_order_interpreter_that_only_fails_is_left_alone() -> None:
     broken = Drive(
         tuple(series(name) for name in "aaab"),
         100.0,
@@ -177,24 +159,12 @@ def test_order_interpreter_that_only_fails_is_left_alone() -> None:
     ).go()
     assert broken.seen(0).count(("a", 10)) == 2
     assert {n for name, n in broken.seen(4)} == {10, 20, 40}
-
-
-def test_order_cell_that_fails_now_and_then_goes_on() -> None:
     drive = Drive((series(),), 1e6, status=lambda _s, n, r: "crashed" if (n, r) == (20, 3) else "ok").go()
     assert drive.seen(ENOUGH - 1)[::-1] == [("3.13", 40), ("3.13", 20), ("3.13", 10)]
-
-
-def test_order_probe_that_skips_itself_ends_its_series() -> None:
     drive = Drive((series(),), 100.0, status=lambda *_: "skipped").go()
     assert drive.seen(0) == [("3.13", 10)]
     assert drive.skips().keys() == {("3.13", 20), ("3.13", 40)}
     assert drive.seen(1) == []
-
-
-def test_order_without_any_budget_left_measure_nothing() -> None:
-    drive = Drive((series(),), 0.0).go()
-    assert drive.seen(0) == []
-    assert "--budget" in drive.skips()[("3.13", 10)]
 
 
 def test_order_continued_after_any_sample_repeat_nothing_and_end_the_same() -> None:
@@ -213,12 +183,3 @@ def test_order_continued_after_any_sample_repeat_nothing_and_end_the_same() -> N
         measured = {(t.cell.series.interpreter, t.cell.n, t.round) for t in second.planned}
         assert {(t.cell.series.interpreter, t.cell.n, t.round) for t in first.planned} <= measured
         assert second.now <= 3.0
-
-
-def test_outlook_in_later_rounds_never_exceeds_the_budget() -> None:
-    drive = Drive((series("a"), series("b")), 10.0, noise=0.2)
-    for planned in drive.order.planned():
-        to_come, left_s = drive.order.outlook()
-        assert 0 <= left_s <= 10.0 - drive.now + 1e-9
-        assert planned.round == 0 or to_come > 0
-        drive.take(planned)

@@ -15,12 +15,19 @@ pytestmark = pytest.mark.ends
 STEADY = [1.00, 1.01, 1.02, 0.99, 0.98, 1.00, 1.03, 0.97]
 
 
-def test_describe_of_known_numbers_gives_known_quartiles() -> None:
+def test_describe_of_known_numbers_an_outlier_nothing_and_two_populations() -> None:
     found = describe([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0])
     assert (found.median, found.q1, found.q3, found.iqr) == (5.0, 3.0, 7.0, 4.0)
     assert found.low is not None
     assert found.high is not None
     assert 1.0 <= found.low < 5.0 < found.high <= 9.0
+    found = describe([*STEADY, 3.0])
+    assert found.outliers == 1
+    assert found.median == 1.0
+    found = describe([])
+    assert (found.median, found.low, found.iqr, found.modes) == (None, None, None, ())
+    found = describe([0.190, 4.10, 0.200, 4.20, 0.195, 4.05, 0.193, 4.15])
+    assert found.modes == pytest.approx((0.194, 4.125))
 
 
 @pytest.mark.parametrize("values", [[1.0], [1.0, 1.0], [1.0, 1.0, 1.0], [1.0, 1.1, 1.2, 1.3]])
@@ -30,33 +37,15 @@ def test_few_samples_have_no_interval_however_well_they_agree(values: list[float
     assert None not in (describe([*values, 1.0, 1.0, 1.0, 1.0]).low, found.median)
 
 
-def test_describe_counts_an_outlier_and_keeps_the_median() -> None:
-    found = describe([*STEADY, 3.0])
-    assert found.outliers == 1
-    assert found.median == 1.0
-
-
-def test_describe_of_no_values_has_nothing_computed() -> None:
-    found = describe([])
-    assert (found.median, found.low, found.iqr, found.modes) == (None, None, None, ())
-
-
-def test_describe_of_two_populations_shows_both() -> None:
-    found = describe([0.190, 4.10, 0.200, 4.20, 0.195, 4.05, 0.193, 4.15])
-    assert found.modes == pytest.approx((0.194, 4.125))
-
-
-def test_paired_of_fewer_than_three_rounds_is_nothing() -> None:
+def test_paired_is_the_geometric_mean_with_its_interval_from_three_rounds_on() -> None:
     assert paired([]) is None
     assert paired([2.0, 2.1]) is None
-
-
-def test_paired_is_the_geometric_mean_with_its_interval() -> None:
     found = paired([1.0, 2.0, 4.0])
     assert found is not None
     assert found.value == pytest.approx(2.0)
     assert found.low * found.high == pytest.approx(4.0), "as far down as up"
     assert found.width == pytest.approx(math.log(found.high / found.low))
+    assert found.width == pytest.approx(2 * 9.925 * math.log(2) / math.sqrt(3), rel=1e-4), "t for 2, 99 %"
     assert found.rounds == 3
 
 

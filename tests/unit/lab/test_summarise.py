@@ -37,24 +37,15 @@ CATALOGUE = {"wake": WAKE}
 
 def sample(n: int, wall_s: float | None = None, **changes: Any) -> Sample:
     given: dict[str, Any] = {
-        "experiment": "wake",
-        "params": {"n": n, **PARAMS},
-        "interpreter": PY313,
-        "environment": HERE,
-        "status": "ok",
-        "wall_s": 1e-5 * n * n if wall_s is None else wall_s,
-        "foreign_share": 0.01,
-        **changes,
-    }
-    return Sample(**given)
+        "experiment": "wake", "params": {"n": n, **PARAMS}, "interpreter": PY313, "environment": HERE,
+        "status": "ok", "wall_s": 1e-5 * n * n if wall_s is None else wall_s, "foreign_share": 0.01,
+    }  # fmt: skip
+    return Sample(**{**given, **changes})
 
 
 def square(**changes: Any) -> list[Sample]:
-    return [
-        sample(n, 1e-5 * n * n * (1 + 0.01 * turn), round=turn, **changes)
-        for turn in range(7)
-        for n in (50, 100, 200)
-    ]
+    sizes = [(n, turn) for turn in range(7) for n in (50, 100, 200)]
+    return [sample(n, 1e-5 * n * n * (1 + 0.01 * turn), round=turn, **changes) for n, turn in sizes]
 
 
 def test_summarise_of_a_square_gives_cells_factors_and_fit() -> None:
@@ -139,9 +130,12 @@ def test_summarise_says_which_answers_were_wrong_and_why_a_metric_is_missing() -
     assert "speed_up" not in series.cells[0].metrics, "the base was not measured"
 
 
-def test_summarise_keeps_values_in_the_order_they_were_taken() -> None:
+def test_summarise_keeps_the_order_of_values_and_counts_from_the_smallest_measured_size() -> None:
     summary = summarise([sample(50, 3.0), sample(50, 1.0), sample(50, 2.0)], catalogue=CATALOGUE)
     assert summary.series[0].cells[0].values == (3.0, 1.0, 2.0)
+    failed = sample(50, status="failed", wall_s=None, reason="no")
+    (series,) = summarise([failed, sample(100), sample(200)], catalogue=CATALOGUE).series
+    assert [cell.factor for cell in series.cells] == pytest.approx([None, 1, 4])
 
 
 def test_summarise_turns_samples_that_failed_into_lines_and_keeps_their_times_out() -> None:
@@ -166,21 +160,12 @@ def test_summarise_turns_samples_that_failed_into_lines_and_keeps_their_times_ou
     assert summary.samples == 11
 
 
-def test_summarise_factor_counts_from_the_smallest_size_that_was_measured() -> None:
-    failed = sample(50, status="failed", wall_s=None, reason="no")
-    (series,) = summarise([failed, sample(100), sample(200)], catalogue=CATALOGUE).series
-    assert [cell.factor for cell in series.cells] == pytest.approx([None, 1, 4])
-
-
-def test_summarise_of_a_series_that_was_not_run_gives_the_reason() -> None:
+def test_summarise_says_what_was_not_run_and_why() -> None:
     skip = sample(50, status="skipped", params=PARAMS, wall_s=None, reason="needs fork")
     (series,) = summarise([skip], catalogue=CATALOGUE).series
     assert (series.skipped, series.cells, series.failures) == ("needs fork", (), ())
     assert series.fit.exponent is None
     assert series.fit.note == "nothing was run: needs fork"
-
-
-def test_summarise_of_sizes_that_were_not_run_says_so_in_one_line() -> None:
     skips = [sample(n, status="skipped", wall_s=None, reason="over the budget") for n in (800, 400, 400)]
     whole = sample(1, status="skipped", params=PARAMS, wall_s=None, reason="no fork")
     summary = summarise([*square(), *skips, whole], catalogue=CATALOGUE)
@@ -219,27 +204,21 @@ def test_summarise_separates_interpreters_variants_and_experiments() -> None:
     assert summary.subjects[1].explanation == "This version of fairlead does not know the experiment."
 
 
-def test_summarise_of_two_machines_keeps_them_apart_and_names_them() -> None:
+def test_summarise_keeps_machines_and_cores_apart_and_names_them() -> None:
     there = {**HERE, "hostname": "there", "kernel": "6.8"}
     summary = summarise([*square(), *square(environment=there), sample(400)], catalogue=CATALOGUE)
     assert [one.label for one in summary.series] == ["hostname here", "hostname there"]
     assert (summary.environments, summary.environment) == (2, HERE)
-
-
-def test_summarise_of_runs_on_different_cores_keeps_them_apart_and_names_them() -> None:
     summary = summarise([sample(50), sample(50, environment={**HERE, "affinity": [1]})], catalogue=CATALOGUE)
     assert [one.label for one in summary.series] == ["affinity [0, 1]", "affinity [1]"]
     assert summary.environments == 1
 
 
-def test_summarise_counts_what_was_read_twice_once_and_says_so() -> None:
+def test_summarise_counts_what_was_read_twice_once_and_gives_the_span_in_utc() -> None:
     samples = [sample(50, started=f"2026-01-01T00:00:0{second}+00:00") for second in range(5)]
     summary = summarise([*samples, *samples[:2]], ["damaged"], catalogue=CATALOGUE)
     assert summary.samples == 5
     assert summary.problems == ("damaged", "2 samples were read twice; counted once")
-
-
-def test_summarise_gives_the_span_of_the_run_in_utc() -> None:
     summary = summarise(
         [
             sample(50, 2.0, started="2026-01-01T12:00:00+02:00"),
@@ -254,12 +233,9 @@ def test_summarise_gives_the_span_of_the_run_in_utc() -> None:
     assert summary.finished == "2026-01-01T10:00:09+00:00"
 
 
-def test_summarise_of_nothing_is_an_empty_summary() -> None:
+def test_summarise_of_nothing_is_empty_and_without_a_catalogue_that_of_this_version() -> None:
     summary = summarise([], catalogue=CATALOGUE)
     assert (summary.series, summary.subjects, summary.samples, summary.started) == ((), (), 0, None)
-
-
-def test_summarise_without_a_catalogue_knows_this_versions_experiments() -> None:
     experiment = next(iter(registry.catalogue().values()))
     summary = summarise([sample(50, experiment=experiment.id)])
     assert summary.subjects == (experiment.subject,)

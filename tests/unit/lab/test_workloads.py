@@ -13,13 +13,17 @@ from fairlead.pools import SequentialPool
 pytestmark = pytest.mark.ends
 
 
-def test_workloads_have_the_answers_that_are_known() -> None:
+def test_workloads_have_known_answers_and_as_many_items_as_asked_for() -> None:
     known = {work.name: work for work in workloads.catalogue()}
     assert workloads.fib(28) == workloads.fib2(28) == known["fib"].answer(28) == 317_811
     assert known["data-pass"].wrong([workloads.data_pass(known["data-pass"].item), 3]) == 1
     assert known["data-return"].wrong([workloads.data_return(workloads.WORDS)]) == 0
     assert len(known["data-pass"].item) == 524_288
     assert [name for name, work in known.items() if work.shares] == ["nbody"]
+    fib = workloads.catalogue()[0]
+    assert len(fib.items()) == 64
+    assert len(fib.items(0.25)) == 16
+    assert len(fib.items(0.0001)) == 1
 
 
 @pytest.mark.parametrize("work", workloads.catalogue(), ids=lambda work: work.name)
@@ -46,13 +50,6 @@ def test_workload_that_shares_comes_out_wrong_when_another_task_is_in_its_midst(
     moved[1].x += 1e-3  # what another has done meanwhile
     workloads._advance(moved, 5)
     assert workloads.energy(moved) != alone
-
-
-def test_workload_has_as_many_items_as_asked_for() -> None:
-    fib = workloads.catalogue()[0]
-    assert len(fib.items()) == 64
-    assert len(fib.items(0.25)) == 16
-    assert len(fib.items(0.0001)) == 1
 
 
 def test_job_counts_wrong_results_and_drops_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
-import contextvars
 import copy
 import gc
 import threading
@@ -11,6 +11,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+import pooltasks
 import pytest
 from poolkinds import KINDS, Make
 from pooltasks import (
@@ -35,17 +36,19 @@ pytestmark = pytest.mark.pypy
 # as an executor
 
 
-def test_submit_returns_a_future_of_the_result(make: Make) -> None:
+def test_submit_returns_a_future_of_the_result_or_of_what_was_raised(make: Make) -> None:
     pool = make()
     assert pool.submit(add, 2, b=3).result() == 5
     assert isinstance(pool, concurrent.futures.Executor)
-
-
-def test_future_raises_what_the_function_raised(make: Make) -> None:
     future = make().submit(raise_odd, 7)
     with pytest.raises(Odd, match="odd 7") as caught:
         future.result()
     assert (caught.value.code, caught.value.hint) == (7, "as it was")
+
+
+async def fail_in_a_coroutine(error: BaseException) -> None:
+    await asyncio.sleep(0)
+    raise error
 
 
 @pytest.mark.parametrize(
@@ -61,34 +64,39 @@ def test_future_raises_what_the_function_raised(make: Make) -> None:
     ids=lambda error: type(error).__name__,
 )
 def test_exceptions_of_the_standard_library_come_as_they_were(several: Make, error: BaseException) -> None:
-    found = several().submit(fail_with, error).exception()
-    assert (type(found), str(found), repr(found)) == (type(error), str(error), repr(error))
+    pool = several()
+    functions = {"async": (fail_with, fail_in_a_coroutine)}
+    for function in functions.get(pool.statistics().kind, (fail_with,)):
+        found = pool.submit(function, error).exception()
+        assert (type(found), str(found), repr(found)) == (type(error), str(error), repr(error))
+    assert pool.submit(square, 3).result() == 9
 
 
-def test_wait_and_as_completed_know_its_futures(make: Make) -> None:
+def test_wait_and_as_completed_take_its_futures_and_those_of_others(several: Make, tmp_path: Path) -> None:
+    with concurrent.futures.ThreadPoolExecutor(2) as theirs:
+        ours = several()
+        futures = [pool.submit(square, n) for n in range(5) for pool in (ours, theirs)]
+        found = sorted(future.result() for future in concurrent.futures.as_completed(futures, timeout=40))
+        assert found == sorted(2 * [0, 1, 4, 9, 16])
+        late = [pool.submit(wait_for, str(tmp_path / "go")) for pool in (ours, theirs)]
+        done, left = concurrent.futures.wait([*futures, *late], 40, concurrent.futures.FIRST_COMPLETED)
+        assert set(futures) <= done
+        assert left == set(late)
+        (tmp_path / "go").touch()
+        assert concurrent.futures.wait(late, 40).not_done == set()
+
+
+def test_shutdown_finishes_what_was_taken_and_takes_no_more(make: Make) -> None:
     pool = make()
-    futures = [pool.submit(square, n) for n in range(20)]
-    done, left = concurrent.futures.wait(futures)
-    assert (len(done), len(left)) == (20, 0)
-    assert {future.result() for future in concurrent.futures.as_completed(futures)} == {
-        n * n for n in range(20)
-    }
-
-
-def test_submit_after_shutdown_is_refused(make: Make) -> None:
+    futures = [pool.submit(square, n) for n in range(50)]
+    pool.shutdown()
+    assert [future.result(0) for future in futures] == [n * n for n in range(50)]
     pool = make()
     pool.shutdown()
     with pytest.raises(errors.PoolClosedError, match="takes no more tasks"):
         pool.submit(add, 1)
     with pytest.raises(errors.PoolClosedError), pool:
         pass
-
-
-def test_shutdown_finishes_what_was_taken(make: Make) -> None:
-    pool = make()
-    futures = [pool.submit(square, n) for n in range(50)]
-    pool.shutdown()
-    assert [future.result(0) for future in futures] == [n * n for n in range(50)]
 
 
 def test_shutdown_can_cancel_what_has_not_begun(several: Make, tmp_path: Path) -> None:
@@ -102,7 +110,7 @@ def test_shutdown_can_cancel_what_has_not_begun(several: Make, tmp_path: Path) -
     assert first.result() == str(tmp_path / "go")
 
 
-def test_unreachable_pool_finishes_its_tasks_and_ends() -> None:
+def test_unreachable_pool_and_ended_futures_hold_nothing() -> None:
     threads = threading.active_count()
     pool = ThreadPool(2)
     future = pool.submit(square, 3)
@@ -111,8 +119,6 @@ def test_unreachable_pool_finishes_its_tasks_and_ends() -> None:
     assert future.result() == 9
     until(lambda: threading.active_count() <= threads)
 
-
-def test_ended_future_holds_neither_function_nor_arguments() -> None:
     class Argument:
         pass
 
@@ -170,10 +176,20 @@ def test_workers_are_made_as_they_are_needed(several: Make) -> None:
     assert pool.statistics().started == 1
 
 
-@pytest.mark.parametrize("workers", [0, -1])
-def test_number_of_workers_must_be_positive(several: Make, workers: int) -> None:
-    with pytest.raises(errors.UsageError, match="max_workers must be at least 1"):
-        several(max_workers=workers)
+@pytest.mark.parametrize(
+    ("given", "error", "says"),
+    [
+        ({"max_workers": 0}, errors.UsageError, "max_workers must be at least 1"),
+        ({"max_workers": -1}, errors.UsageError, "max_workers must be at least 1"),
+        ({"initializer": "set up"}, TypeError, "initializer must be callable"),
+        ({"finalizer": "clean up"}, TypeError, "finalizer must be callable"),
+    ],
+)
+def test_pool_of_what_cannot_be_is_refused(
+    several: Make, given: dict[str, Any], error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        several(**given)
 
 
 @pytest.mark.parametrize(
@@ -182,11 +198,6 @@ def test_number_of_workers_must_be_positive(several: Make, workers: int) -> None
 def test_options_out_of_range_are_refused(make: Make, options: dict[str, Any]) -> None:
     with pytest.raises(errors.UsageError):
         make().with_options(**options)
-
-
-def test_initializer_that_cannot_be_called_is_refused(make: Make) -> None:
-    with pytest.raises(TypeError, match="initializer must be callable"):
-        make(initializer="set up")
 
 
 def test_statistics_count_what_was_done(make: Make) -> None:
@@ -200,32 +211,40 @@ def test_statistics_count_what_was_done(make: Make) -> None:
         numbers.done = 3  # type: ignore[misc]
 
 
+# context
+
+
+async def variable_of_a_coroutine() -> str:
+    return pooltasks.VARIABLE.get()
+
+
+def test_context_is_seen_as_it_was_at_submission_if_asked_for(several: Make) -> None:
+    pool = several()
+    one, other = pooltasks.VARIABLE.set("set"), pooltasks.OTHER.set("set")
+    functions = {"async": (pooltasks.variable, variable_of_a_coroutine)}
+    try:
+        for function in functions.get(pool.statistics().kind, (pooltasks.variable,)):
+            assert pool.submit(function).result() == "default"
+            assert pool.with_options(context=True).submit(function).result() == "set"
+            assert pool.with_options(context=[pooltasks.VARIABLE]).submit(function).result() == "set"
+            assert pool.with_options(context=[pooltasks.OTHER]).submit(function).result() == "default"
+    finally:
+        pooltasks.VARIABLE.reset(one)
+        pooltasks.OTHER.reset(other)
+
+
 # in threads
 
 
-VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE", default="default")
-OTHER: contextvars.ContextVar[str] = contextvars.ContextVar("OTHER", default="default")
-
-
-def test_context_is_seen_as_it_was_at_submission_if_asked_for() -> None:
-    def both() -> tuple[str, str]:
-        return VARIABLE.get(), OTHER.get()
-
-    VARIABLE.set("set")
-    OTHER.set("set")
-    with ThreadPool(1) as pool:
-        assert pool.submit(both).result() == ("default", "default")
-        assert pool.with_options(context=True).submit(both).result() == ("set", "set")
-        assert pool.with_options(context=[VARIABLE]).submit(both).result() == ("set", "default")
-
-
-def test_task_that_waits_for_tasks_of_its_own_pool_does_not_deadlock_it() -> None:
+def test_task_waits_for_tasks_of_its_own_pool_which_cannot_be_sent() -> None:
     with ThreadPool(1) as pool:
 
         def sum_to(n: int) -> int:
             return n + pool.submit(sum_to, n - 1).result() if n else 0
 
         assert pool.submit(sum_to, 20).result() == 210
+    with ThreadPool(1) as pool, pytest.raises(TypeError, match="make one there"):
+        copy.copy(pool)
 
 
 def test_thread_inside_a_call_into_c_is_replaced_and_ends_when_it_comes_back() -> None:
@@ -239,8 +258,3 @@ def test_thread_inside_a_call_into_c_is_replaced_and_ends_when_it_comes_back() -
     pool.shutdown()
     gate.release()
     until(lambda: threading.active_count() <= threads)
-
-
-def test_pool_cannot_be_sent() -> None:
-    with ThreadPool(1) as pool, pytest.raises(TypeError, match="make one there"):
-        copy.copy(pool)

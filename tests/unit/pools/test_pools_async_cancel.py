@@ -22,8 +22,10 @@ import pytest
 from pooltasks import square
 
 from fairlead.pools import AsyncPool
+from fairlead.pools.engine import shutdown
 from fairlead.pools.event_loop.engine import Loop
 from fairlead.pools.serialization.chunks import call_chunk
+from fairlead.sync import Event
 
 LIMIT_S = 20
 
@@ -303,3 +305,44 @@ def test_cancelling_a_waiter_at_every_turn_of_its_loop_loses_nothing(pool: Async
         return turns
 
     assert asyncio.run(asyncio.wait_for(main(), 2 * LIMIT_S)) > 0
+
+
+def test_coroutine_keeps_its_place_until_its_cancellation_is_over() -> None:
+    pool = AsyncPool(1)
+    begun, submitted, order = Event(), Event(), []
+
+    async def cleans_up() -> None:
+        begun.set()
+        try:
+            await Event().wait_async()
+        finally:
+            await submitted.wait_async()
+            for _ in range(10):  # turns in which the other could begin
+                await asyncio.sleep(0)
+            order.append("first")
+
+    first = pool.submit(cleans_up)
+    assert begun.wait(LIMIT_S)
+    assert first.cancel()
+    second = pool.submit(order.append, "second")
+    submitted.set()
+    second.result(LIMIT_S)
+    assert order == ["first", "second"]
+    pool.shutdown(timeout=LIMIT_S)
+
+
+def test_terminate_ends_a_loop_whose_coroutine_refuses_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutdown, "PATIENCE_S", 0.01)
+    pool, begun = AsyncPool(1), Event()
+
+    async def refuses() -> None:
+        while True:
+            begun.set()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(3600)
+
+    future = pool.submit(refuses)
+    assert begun.wait(LIMIT_S)
+    pool.terminate()
+    assert future.cancelled()
+    pool.shutdown(timeout=LIMIT_S)

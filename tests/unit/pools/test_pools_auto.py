@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from cancelling import Cancelling
 from pooltasks import announce_and_ask, ask, square, wait_for
-from waiting import until
+from waiting import Thread, until
 
 from fairlead import errors, machine
 from fairlead.pools import AutoPool, Future, ProcessPool, auto, pool
@@ -31,6 +31,7 @@ from fairlead.pools.engine.contract import Task
 from fairlead.pools.serialization import function
 
 COMPUTES = CallSample(0.05, 0.049, held=True)
+WAITS = CallSample(0.05, 0.001, held=None)
 
 
 def nothing() -> None:
@@ -50,7 +51,7 @@ FACTS = ChoiceFacts(
         ({}, "interpreters", 4, "they hold the GIL"),
         ({"sample": None}, "interpreters", 4, "not known"),
         ({"makes_coroutines": True}, "async", None, "coroutines"),
-        ({"sample": CallSample(0.05, 0.001, held=False)}, "threads", None, "mostly wait"),
+        ({"sample": WAITS}, "threads", None, "mostly wait"),
         ({"gil": False}, "threads", 4, "no GIL"),
         ({"cores": 1}, "threads", 1, "one core"),
         ({"sample": CallSample(0.05, 0.049, held=False)}, "threads", 4, "let go of the GIL"),
@@ -104,14 +105,11 @@ def test_functions_that_make_coroutines_are_known(made: Callable[..., Any]) -> N
     assert not function.makes_coroutines(functools.partial(len))
 
 
-def test_modules_of_a_function_are_its_own_those_it_imports_and_those_of_values() -> None:
+def test_modules_of_a_function_are_its_own_those_it_imports_or_names_and_those_of_values() -> None:
     assert function.modules(square) == ("pooltasks",)
     assert set(function.modules(Called().method, [decimal.Decimal(1)])) >= {"decimal"}
     assert function.modules(len) == ()
     assert function.modules(functools.partial(json.dumps, indent=1)) == ("json",)
-
-
-def test_modules_of_a_function_without_a_module_are_those_it_names() -> None:
     space: dict[str, Any] = {"json": json, "Decimal": decimal.Decimal, "__name__": "__main__"}
     exec("def f(x):\n    return json.dumps(x) or (lambda: Decimal(x))", space)
     assert function.modules(space["f"]) == ("decimal", "json")
@@ -133,22 +131,32 @@ def test_module_that_refuses_subinterpreters_is_found_out_once_in_another_proces
 # samples
 
 
-def test_sample_of_a_call_that_waits_is_idle_and_of_one_that_computes_is_busy() -> None:
-    for call, busy in ((threading.Event().wait, False), (lambda: sum(range(3_000_000)), True)):
-        meter = CallMeter()
-        meter.expect()
+def compute() -> None:
+    while time.thread_time() < 0.03:
+        pass
 
-        def body(call: Callable[..., Any] = call, meter: CallMeter = meter) -> None:
-            meter.begin()
-            call(0.1) if call.__name__ == "wait" else call()
-            meter.end()
 
-        thread = threading.Thread(target=body)
-        thread.start()
-        sample = meter.watch(40)
-        thread.join()
-        assert sample is not None
-        assert (sample.busy >= 0.3) == busy, sample
+@pytest.mark.parametrize("call", [compute, functools.partial(time.sleep, 0.1)], ids=["computes", "waits"])
+def test_sample_of_a_call_is_its_time_and_that_on_a_core(call: Callable[[], None]) -> None:
+    meter = CallMeter()
+    meter.expect()
+    used: list[float] = []
+
+    def body() -> None:
+        meter.begin()
+        used.append(time.thread_time())
+        call()
+        used.append(time.thread_time())
+        meter.end()
+        used.append(time.thread_time())
+
+    thread = Thread(body)
+    sample = meter.watch(40)
+    thread.result()
+    assert sample is not None
+    assert used[1] - used[0] <= sample.busy_s <= used[2]
+    assert sample.wall_s >= sample.busy_s
+    assert call is compute or sample.wall_s > 0.09
 
 
 def test_sample_of_a_call_whose_thread_ends_meanwhile_is_that_of_the_call(
@@ -164,8 +172,7 @@ def test_sample_of_a_call_whose_thread_ends_meanwhile_is_that_of_the_call(
         go.wait()
         meter.end()
 
-    thread = threading.Thread(target=body)
-    thread.start()
+    thread = Thread(body)
     begun.wait()
     look = meter._read
 
@@ -205,7 +212,14 @@ def test_sample_of_a_call_that_never_began_is_none() -> None:
 # the pool
 
 
-def test_pool_by_default_chooses_and_says_why() -> None:
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Callable[[CallSample], None]:
+    """Has the first calls look so."""
+    return lambda sample: monkeypatch.setattr(CallMeter, "watch", lambda *_: sample)
+
+
+def test_pool_by_default_chooses_and_says_why(seen: Callable[[CallSample], None]) -> None:
+    seen(WAITS)
     with pool(max_workers=3) as chosen:
         assert isinstance(chosen, AutoPool)
         assert chosen.choice is None
@@ -222,13 +236,16 @@ def test_pool_by_default_chooses_and_says_why() -> None:
         assert (numbers.kind, numbers.workers, numbers.queued) == ("threads", 3, 0)
 
 
-def test_call_that_begins_late_is_looked_at_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auto, "LOOK_S", 0.01)
-    go = threading.Event()
-    with pool(initializer=time.sleep, initargs=(0.05,)) as chosen:
-        chosen.submit(go.wait, 30)
-        assert "mostly wait" in str(chosen.choice)
-        go.set()
+def test_first_call_is_looked_at_once_it_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    begins, looks = threading.Event(), []
+    monkeypatch.setattr(CallMeter, "watch", lambda meter, _: looks.append(meter.has_begun))
+    with pool(initializer=begins.wait) as chosen:
+        first = chosen.submit(square, 3)
+        until(lambda: chosen._engine._engines)
+        begins.set()
+        assert first.result() == 9
+        assert chosen.choice is not None
+    assert looks == [True]
 
 
 def test_first_call_that_never_begins_keeps_the_pool_from_no_choice(tmp_path: Path) -> None:
@@ -244,7 +261,10 @@ def test_first_call_that_never_begins_keeps_the_pool_from_no_choice(tmp_path: Pa
 @pytest.mark.skipif(
     machine.cores().usable < 2 or not has_gil(), reason="without a GIL, or with one core, nothing is won"
 )
-def test_pool_sends_computing_functions_to_workers_with_their_own_gil() -> None:
+def test_pool_sends_computing_functions_to_workers_with_their_own_gil(
+    seen: Callable[[CallSample], None],
+) -> None:
+    seen(COMPUTES)
     with pool(max_workers=1) as chosen:
         first, choice = chosen.submit(ask), chosen.choice
         result = chosen.submit(square, 3).result()
@@ -254,77 +274,59 @@ def test_pool_sends_computing_functions_to_workers_with_their_own_gil() -> None:
     assert choice.kind in ("interpreters", "processes")
 
 
-def test_cancel_of_a_task_while_it_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    begin = Task.begin
-    cancel = Cancelling()
-
-    def begin_and_cancel(task: Task) -> bool:
-        begun = begin(task)
-        if not cancel.threads:
-            cancel(task.future)
-        return begun
-
-    monkeypatch.setattr(Task, "begin", begin_and_cancel)
-    with pool(max_workers=1) as chosen:
-        future = chosen.submit(asyncio.sleep, 3600)  # coroutines are passed on without a look
-        with pytest.raises(CancelledError):
-            future.result(20)
-        assert cancel.answer()
-        assert chosen.submit(asyncio.sleep, 0, 9).result(20) == 9
-
-
-@pytest.mark.parametrize(("function", "arguments"), [(asyncio.sleep, (0, 9)), (square, (3,))])
-def test_cancel_of_a_task_at_its_handing_over_answers_exactly(
-    monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any], arguments: tuple[int, ...]
+@pytest.mark.parametrize(
+    ("owner", "step", "function", "arguments"),
+    [
+        (Task, "begin", asyncio.sleep, (0, 9)),  # coroutines are passed on without a look
+        (Future, "hand_over", asyncio.sleep, (0, 9)),
+        (Future, "hand_over", square, (3,)),
+    ],
+)
+def test_cancel_of_a_task_while_it_is_passed_on_answers_exactly(
+    owner: Any,
+    step: str,
+    function: Callable[..., Any],
+    arguments: tuple[int, ...],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    hand_over = Future.hand_over
+    original = getattr(owner, step)
     cancel = Cancelling()
 
-    def hand_over_and_cancel(future: Future[Any], engine: Any) -> bool:
-        moved = hand_over(future, engine)
+    def and_cancel(one: Any, *args: Any) -> bool:
+        done = original(one, *args)
         if not cancel.threads:
-            cancel(future)
-        return moved
+            cancel(one if owner is Future else one.future)
+        return done
 
-    monkeypatch.setattr(Future, "hand_over", hand_over_and_cancel)
+    monkeypatch.setattr(owner, step, and_cancel)
     with pool(max_workers=1) as chosen:
-        future = chosen.submit(function, *arguments)
+        future = chosen.submit(function, *(arguments if owner is Future else (3600,)))
         with contextlib.suppress(CancelledError):
             assert future.result(20) == 9
         assert cancel.answer() is future.cancelled()
+        assert future.cancelled() or owner is Future
         assert chosen.submit(function, *arguments).result(20) == 9
 
 
-def test_pool_keeps_what_cannot_be_sent_in_this_process() -> None:
-    lock = threading.Lock()
-    stop = threading.Event()
-
-    def spin(_: object) -> None:
-        while not stop.is_set():
-            pass
-
-    with pool() as chosen:
-        future = chosen.submit(spin, lock)
-        assert chosen.choice is not None
-        assert chosen.choice.kind == "threads"
-        stop.set()
-        future.result()
+LOCK = threading.Lock()
 
 
-@pytest.mark.parametrize("which", ["initializer", "initargs", "finalizer"])
-def test_pool_whose_hooks_cannot_be_sent_stays_in_this_process(which: str) -> None:
-    lock = threading.Lock()
-
-    def hook(*_: object) -> bool:
-        return lock.locked()
-
-    hooks: dict[str, dict[str, Any]] = {
-        "initializer": {"initializer": hook},
-        "initargs": {"initializer": isinstance, "initargs": (lock, object)},
-        "finalizer": {"finalizer": hook},
-    }
-    with pool(**hooks[which]) as chosen:
-        future, choice = chosen.submit(ask), chosen.choice
+@pytest.mark.parametrize(
+    ("hooks", "arguments"),
+    [
+        ({}, (LOCK,)),
+        ({"initializer": lambda: LOCK.locked()}, ()),
+        ({"initializer": isinstance, "initargs": (LOCK, object)}, ()),
+        ({"finalizer": lambda: LOCK.locked()}, ()),
+    ],
+    ids=["argument", "initializer", "initargs", "finalizer"],
+)
+def test_pool_keeps_what_cannot_be_sent_in_this_process(
+    hooks: dict[str, Any], arguments: tuple[object, ...], seen: Callable[[CallSample], None]
+) -> None:
+    seen(COMPUTES)
+    with pool(**hooks) as chosen:
+        future, choice = chosen.submit(lambda *_: ask(), *arguments), chosen.choice
         assert future.cancel()
     assert choice is not None
     assert choice.kind == "threads"
@@ -357,17 +359,6 @@ def test_pool_closed_while_it_chooses_finishes_what_it_took() -> None:
         chosen.submit(square, 2)
 
 
-def test_pool_terminated_while_the_first_call_runs_stops_it(tmp_path: Path) -> None:
-    threads = threading.active_count()
-    chosen = pool(max_workers=1)
-    futures = [chosen.submit(announce_and_ask, str(tmp_path / "begun")) for _ in range(3)]
-    until((tmp_path / "begun").exists)
-    chosen.terminate()
-    chosen.shutdown()
-    assert all(future.cancelled() for future in futures)
-    until(lambda: threading.active_count() <= threads)
-
-
 class Pause:
     """Once so many tasks have been passed on, the thread that decides waits."""
 
@@ -386,17 +377,20 @@ class Pause:
         monkeypatch.setattr(auto._Auto, "_pass_on", pass_on_and_wait)
 
 
-def test_pool_terminated_while_tasks_are_passed_on_stops_those(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("passed_on", [0, 2])  # one is for a look
+def test_pool_terminated_while_the_first_call_runs_or_others_are_passed_on_stops_them(
+    passed_on: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    pause = Pause(monkeypatch, after=2)  # one is for a look
+    threads = threading.active_count()
+    pause = Pause(monkeypatch, after=passed_on)
     chosen = pool(max_workers=1)
     futures = [chosen.submit(announce_and_ask, str(tmp_path / "begun")) for _ in range(3)]
-    assert pause.reached.wait(40)
+    until(pause.reached.is_set if passed_on else (tmp_path / "begun").exists)
     chosen.terminate()
     pause.over.set()
     chosen.shutdown()
     assert all(future.cancelled() for future in futures)
+    until(lambda: threading.active_count() <= threads)
 
 
 def test_pool_shut_down_while_tasks_are_passed_on_cancels_those_not_begun(

@@ -18,7 +18,8 @@ from pooltasks import identity, remember, square, wait_for, where
 from waiting import run, until
 
 from fairlead import errors
-from fairlead.pools import AsyncPool, AutoPool, Pool, ProcessPool, ThreadPool
+from fairlead.pools import AutoPool, Pool, ProcessPool
+from fairlead.pools.choose.call_profile import CallMeter, CallSample
 
 pytestmark = [
     pytest.mark.ends_and_free,
@@ -27,7 +28,6 @@ pytestmark = [
 
 START_METHODS = ["forkserver", "spawn", "fork"]
 SENDING = [kind for kind in KINDS if kind in {"processes", "interpreters"}]
-KEEPING = [kind for kind in KINDS if kind not in {"sequential", "async"}]
 
 
 class Leave:
@@ -60,15 +60,10 @@ def exits() -> None:
     sys.exit(3)
 
 
-@pytest.fixture(params=KEEPING)
-def keeping(request: pytest.FixtureRequest) -> Iterator[Make]:
-    yield from making(KINDS[request.param])
-
-
 # the finalizer
 
 
-def test_finalizer_is_called_once_in_each_worker_when_the_pool_ends(make: Make, tmp_path: Path) -> None:
+def test_finalizer_is_called_once_by_each_worker_when_the_pool_ends(make: Make, tmp_path: Path) -> None:
     with make(finalizer=Leave(tmp_path)) as pool:
         assert list(pool.map(square, range(4), chunksize=1)) == [0, 1, 4, 9]
         workers = pool.statistics().started
@@ -76,23 +71,19 @@ def test_finalizer_is_called_once_in_each_worker_when_the_pool_ends(make: Make, 
     pool.shutdown()
     pool.terminate()
     assert len(list(tmp_path.iterdir())) == workers
+    here = f"{os.getpid()}-{threading.get_ident()}-*"
+    assert len(list(tmp_path.glob(here))) == (pool.statistics().kind == "sequential")
 
 
-def test_finalizer_of_a_pool_without_workers_is_not_called(make: Make, tmp_path: Path) -> None:
+def test_finalizer_is_not_called_without_a_worker_or_where_the_initializer_has_failed(
+    make: Make, tmp_path: Path
+) -> None:
     with make(finalizer=Leave(tmp_path)):
         pass
     assert not list(tmp_path.iterdir())
-
-
-def test_finalizer_is_not_called_where_the_initializer_has_failed(make: Make, tmp_path: Path) -> None:
     with make(initializer=raises, finalizer=Leave(tmp_path)) as pool, pytest.raises(errors.BrokenPoolError):
         pool.submit(square, 1).result()
     assert not list(tmp_path.iterdir())
-
-
-def test_finalizer_that_cannot_be_called_is_refused(make: Make) -> None:
-    with pytest.raises(TypeError, match="finalizer must be callable"):
-        make(finalizer="clean up")
 
 
 def test_finalizer_is_called_when_a_worker_has_had_its_tasks(keeping: Make, tmp_path: Path) -> None:
@@ -112,29 +103,6 @@ def test_finalizer_that_raises_is_logged_and_the_pool_ends(
     pool.shutdown(timeout=20)
     if pool.statistics().kind in {"sequential", "threads", "async"}:
         assert "exception calling a worker's finalizer" in caplog.text
-
-
-def test_finalizer_of_threads_is_called_by_the_worker() -> None:
-    called: list[int] = []
-    with ThreadPool(1, finalizer=lambda: called.append(threading.get_ident())) as pool:
-        _, ident = pool.submit(where).result()
-    assert called == [ident]
-
-
-def test_finalizer_may_be_a_coroutine_function() -> None:
-    seen: list[str] = []
-
-    async def finalize() -> None:
-        import asyncio
-
-        await asyncio.sleep(0.001)
-        seen.append("ended")
-
-    with AsyncPool(finalizer=finalize) as pool:
-        assert pool.submit(square, 2).result() == 4
-        pool.shutdown(wait=False)
-        pool.shutdown(wait=False)
-    assert seen == ["ended"]
 
 
 def test_terminate_ends_a_process_whose_finalizer_does_not(tmp_path: Path) -> None:
@@ -157,10 +125,11 @@ def test_worker_that_is_killed_calls_no_finalizer(tmp_path: Path) -> None:
     assert not list(place.iterdir())
 
 
-def test_auto_pool_passes_the_finalizer_to_the_kind_that_it_chooses() -> None:
+def test_auto_pool_passes_the_finalizer_to_the_kind_that_it_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CallMeter, "watch", lambda *_: CallSample(0.05, 0.001, held=None))  # it waits
     called: list[int] = []
     with AutoPool(1, finalizer=lambda: called.append(threading.get_ident())) as pool:
-        assert list(pool.map(time.sleep, [0.02] * 8)) == [None] * 8
+        assert list(pool.map(square, range(8))) == [n * n for n in range(8)]
     assert len(called) == 2, "the thread of the first calls, and the chosen kind's"
 
 
@@ -188,10 +157,11 @@ def test_idle_workers_end_and_others_take_further_tasks(keeping: Make, tmp_path:
 
 def test_worker_whose_task_takes_longer_than_the_idle_timeout_is_kept(keeping: Make, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
-    with keeping(max_workers=1, idle_timeout=0.02) as pool:
+    with keeping(max_workers=2, idle_timeout=0.02) as pool:
         slow = pool.submit(wait_for, str(gate))
         until(lambda: pool.statistics().running)
-        time.sleep(0.1)
+        assert pool.submit(square, 2).result() == 4
+        until(lambda: pool.statistics().started == 1)  # the other has been idle for as long as that
         numbers = pool.statistics()
         gate.touch()
         assert slow.result() == str(gate)
@@ -342,7 +312,7 @@ def test_levels_are_those_that_the_program_has(told: pytest.LogCaptureFixture) -
     assert said == [("quiet", "ERROR"), ("loud", "INFO"), ("loud", "ERROR")]
 
 
-def test_records_of_threads_of_a_task_do_not_mix_with_its_messages(
+def test_records_of_threads_and_forked_children_do_not_mix_with_messages(
     processes: Make, told: pytest.LogCaptureFixture
 ) -> None:
     pool = processes(max_workers=1)
@@ -350,11 +320,14 @@ def test_records_of_threads_of_a_task_do_not_mix_with_its_messages(
     pool.submit(log_in_a_thread, 200).result()
     assert len(told.records) == 400
     assert pool.statistics().lost == 0
+    told.clear()
+    assert pool.submit(log_in_a_fork).result() == 0
+    assert pool.submit(square, 2).result() == 4
+    assert len(told.records) == 100
+    assert pool.statistics().lost == 0
 
 
-def test_records_of_objects_that_are_freed_while_a_message_is_sent(
-    told: pytest.LogCaptureFixture,
-) -> None:
+def test_records_of_objects_that_are_freed_while_a_message_is_sent(told: pytest.LogCaptureFixture) -> None:
     with ProcessPool(1, forward_logging=True) as pool:
         for n in range(10):
             assert len(pool.submit(make_ones_that_log, n).result()) == 50
@@ -368,16 +341,6 @@ def test_last_words_of_a_worker_that_dies_are_handled(
     with pytest.raises(errors.WorkerDiedError):
         processes(max_workers=1).submit(log_and_die).result()
     assert [record.getMessage() for record in told.records] == ["the last words"]
-
-
-def test_child_that_a_task_forks_does_not_write_between_the_messages(
-    processes: Make, told: pytest.LogCaptureFixture
-) -> None:
-    pool = processes(max_workers=1)
-    assert pool.submit(log_in_a_fork).result() == 0
-    assert pool.submit(square, 2).result() == 4
-    assert len(told.records) == 100
-    assert pool.statistics().lost == 0
 
 
 def test_handler_that_raises_costs_no_worker(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,16 +10,16 @@ import multiprocessing
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
 import pools_user
 import pytest
 import trio
-from poolkinds import KINDS, Make
-from pooltasks import announce_and_spin, identity, square, wait_for
-from waiting import run, until
+from poolkinds import KINDS, Make, join_all_but
+from pooltasks import announce_and_spin, negative_raises, square, wait_for
+from waiting import run, until, until_async
 
 import fairlead
 from fairlead import errors
@@ -30,11 +30,18 @@ pytestmark = pytest.mark.pypy
 VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE", default="default")
 
 
+def trio_run(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    async def main() -> Any:
+        return await coroutine
+
+    return trio.run(main)
+
+
 @pytest.fixture(autouse=True)
 def _no_threads_left() -> Iterator[None]:
-    threads = threading.active_count()
+    before = set(threading.enumerate())
     yield
-    until(lambda: threading.active_count() <= threads)
+    join_all_but(before)
 
 
 # in coroutines
@@ -82,53 +89,36 @@ def test_async_with_left_by_a_cancellation_stops_the_workers(several: Make, tmp_
     assert all(future.cancelled() for future in futures)
 
 
-def test_future_can_be_awaited_and_cancelled_so(several: Make, tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["run", "await", "run_in_executor"])
+def test_task_of_a_loop_gets_results_and_its_cancellation_stops_the_call(
+    way: str, several: Make, tmp_path: Path
+) -> None:
     pool = several(max_workers=1)
     begun = tmp_path / "begun"
 
+    def call(function: Callable[..., Any], *args: object) -> Awaitable[Any]:
+        if way == "run":
+            return pool.run(function, *args)
+        if way == "await":
+            return pool.submit(function, *args)
+        return asyncio.get_running_loop().run_in_executor(pool, function, *args)
+
+    async def endless() -> None:
+        await call(announce_and_spin, str(begun))
+
     async def main() -> int:
-        assert await pool.submit(square, 3) == 9
-        endless = pool.submit(announce_and_spin, str(begun))
-        awaited = asyncio.Event()
-
-        async def wait() -> None:
-            awaited.set()
-            await endless
-
-        task = asyncio.create_task(wait())
-        await awaited.wait()
-        while not begun.exists():
-            await asyncio.sleep(0)
+        assert await call(square, 3) == 9
+        with pytest.raises(ValueError, match="-1"):
+            await call(negative_raises, -1)
+        task = asyncio.create_task(endless())
+        await until_async(begun.exists)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert endless.cancelled()
-        return await pool.submit(square, 4)
+        assert pool.statistics().cancelled == 1
+        return await call(square, 4)
 
     assert run(main()) == 16
-
-
-class NotesThread:
-    """Says in which thread it was pickled."""
-
-    threads: list[int] = []  # noqa: RUF012 - of the class
-
-    def __reduce__(self) -> Any:
-        self.threads.append(threading.get_ident())
-        return int, (5,)
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind in {"processes", "interpreters"}])
-def test_run_pickles_in_another_thread_than_the_loops(kind: str) -> None:
-    async def main() -> Any:
-        assert await pool.run(square, 2) == 4
-        return await pool.run(identity, NotesThread())
-
-    with KINDS[kind]() as pool:
-        NotesThread.threads.clear()
-        assert run(main()) == 5
-    assert NotesThread.threads
-    assert threading.get_ident() not in NotesThread.threads
 
 
 def test_run_after_shutdown_is_refused(make: Make) -> None:
@@ -148,9 +138,14 @@ def test_context_variables_travel_with_run(kind: str) -> None:
         assert run(main()) == "travelled"
 
 
-def test_call_goes_back_to_the_loop_that_awaits_it() -> None:
+@pytest.mark.parametrize(
+    ("run", "checkpoint"), [(run, lambda: asyncio.sleep(0)), (trio_run, trio.lowlevel.checkpoint)]
+)
+def test_call_goes_back_to_the_loop_that_awaits_it(
+    run: Callable[..., Any], checkpoint: Callable[[], Awaitable[None]]
+) -> None:
     async def where(n: int) -> tuple[int, int]:
-        await asyncio.sleep(0)
+        await checkpoint()
         return n, threading.get_ident()
 
     def work() -> tuple[tuple[int, int], int, int]:
@@ -165,18 +160,6 @@ def test_call_goes_back_to_the_loop_that_awaits_it() -> None:
         assert inside != there
         with pytest.raises(errors.UsageError, match="no event loop to return to"):
             pool.submit(from_thread.run_sync, threading.get_ident).result()
-
-
-def test_call_goes_back_to_a_loop_of_trio() -> None:
-    async def where() -> int:
-        await trio.lowlevel.checkpoint()
-        return threading.get_ident()
-
-    async def main() -> Any:
-        return await pool.run(from_thread.run, where)
-
-    with ThreadPool(1) as pool:
-        assert trio.run(main) == threading.get_ident()
 
 
 def test_call_that_outlives_its_loop_raises_and_leaves_no_coroutine(monkeypatch: pytest.MonkeyPatch) -> None:

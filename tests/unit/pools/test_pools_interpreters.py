@@ -7,21 +7,19 @@ import operator
 import os
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from poolkinds import pass_time
 from pooltasks import (
-    Nest,
     ReadAfter,
     WithBuffer,
     identity,
     import_readline,
     make_view,
-    raise_lookup_error,
     set_first,
     spin,
     square,
@@ -30,69 +28,35 @@ from pooltasks import (
 )
 from waiting import until
 
-from fairlead import _native, errors
+from fairlead import errors
 from fairlead.pools import Future, InterpreterPool
 
-supported = pytest.mark.skipif(sys.version_info < (3, 13), reason="has no interpreters with a pool")
+_interpreters = pytest.importorskip("_interpreters", reason="has no interpreters with a pool")
 
 
 def interpreters() -> int:
-    import _interpreters  # type: ignore[import-not-found]
-
     return len(_interpreters.list_all())
-
-
-@pytest.mark.skipif(sys.version_info >= (3, 13), reason="has them")
-def test_older_interpreter_is_refused_with_its_version() -> None:
-    with pytest.raises(
-        errors.UnsupportedInterpreterError, match=rf"3\.{sys.version_info[1]}\.\d+; ThreadPool"
-    ):
-        InterpreterPool(1)
 
 
 @pytest.fixture
 def pool() -> Iterator[InterpreterPool]:
-    if sys.version_info < (3, 13):
-        pytest.skip("has no interpreters with a pool")
     with InterpreterPool(1) as pool:
         yield pool
 
 
-@supported
-def test_pool_leaves_no_interpreter_and_no_thread() -> None:
+def test_pool_leaves_no_interpreter_and_views_of_its_results_outlive_it() -> None:
     threads, before = threading.active_count(), interpreters()
     with InterpreterPool(2) as pool:
         assert list(pool.map(square, range(50))) == [n * n for n in range(50)]
         assert interpreters() > before
     assert threading.active_count() <= threads  # those of other tests end meanwhile
     assert interpreters() <= before
+    with InterpreterPool(1) as pool:
+        view = pool.submit(make_view, 100_000).result()
+    assert bytes(view) == b"v" * 100_000
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        None, True, 7, -(2**80), 1.5, 1j, "text", "\N{SNOWMAN}", b"bytes", bytearray(b"ab"), (), (1, ("a",)),
-        [1], {1: 2},
-    ],
-    ids=repr,
-)  # fmt: skip
-def test_value_comes_back_as_it_went(pool: InterpreterPool, value: Any) -> None:
-    found = pool.submit(identity, value).result()
-    assert found == value
-    assert type(found) is type(value)
-
-
-@pytest.mark.parametrize(
-    "function", [Nest.Egg.hatch, lambda n: n + 1, (41).__add__], ids=["named", "value", "method"]
-)
-def test_function_gets_there_by_its_name_or_by_value(pool: InterpreterPool, function: Any) -> None:
-    assert [pool.submit(function, 1).result() for _ in range(2)] == [function(1)] * 2
-
-
-@supported
 def test_worker_imports_neither_pickle_nor_typing_before_a_call_needs_them() -> None:
-    import _interpreters
-
     one = _interpreters.create()
     try:
         program = f"""
@@ -108,13 +72,10 @@ assert not needless, needless
         _interpreters.destroy(one)
 
 
-@pytest.mark.parametrize("cores", ["all", "one"])
-def test_worker_that_has_nothing_to_do_falls_asleep_and_is_woken(cores: str) -> None:
-    if sys.version_info < (3, 13):
-        pytest.skip("has no interpreters with a pool")
+@pytest.mark.parametrize("one_core", [False, True])
+def test_worker_that_has_nothing_to_do_falls_asleep_and_is_woken(one_core: bool) -> None:
     before = os.sched_getaffinity(0)  # of this thread, and of those that it starts
-    if cores == "one":
-        os.sched_setaffinity(0, {min(before)})
+    os.sched_setaffinity(0, {min(before)} if one_core else before)
     try:
         with InterpreterPool(1) as pool:
             thread = pool.submit(threading.get_native_id).result()
@@ -126,17 +87,6 @@ def test_worker_that_has_nothing_to_do_falls_asleep_and_is_woken(cores: str) -> 
         os.sched_setaffinity(0, before)
 
 
-def test_closure_sees_the_value_of_its_variable_at_each_submission(pool: InterpreterPool) -> None:
-    number = 1
-
-    def plus(n: int) -> int:
-        return n + number
-
-    assert pool.submit(plus, 1).result() == 2
-    number = 10
-    assert pool.submit(plus, 1).result() == 11
-
-
 def test_task_in_an_endless_loop_is_cancelled_and_its_interpreter_replaced(pool: InterpreterPool) -> None:
     before = interpreters()
     endless = pool.submit(spin)
@@ -146,38 +96,6 @@ def test_task_in_an_endless_loop_is_cancelled_and_its_interpreter_replaced(pool:
     assert pool.submit(square, 3).result() == 9
     until(lambda: interpreters() <= before + 1)  # those of other tests end meanwhile
     assert pool.statistics().restarts == 1
-
-
-def test_pool_calls_and_raises_and_stops(pool: InterpreterPool) -> None:
-    assert list(pool.map(square, range(20))) == [n * n for n in range(20)]
-    assert pool.submit(lambda n, *, by: n * by, 3, by=5).result() == 15
-    with pytest.raises(LookupError, match="gone") as caught:
-        pool.submit(raise_lookup_error, "gone").result()
-    assert "raise_lookup_error" in str(caught.value.__cause__)
-    with pytest.raises(errors.TaskTimeoutError):
-        pool.with_options(timeout=0.05).submit(spin).result()
-    assert pool.submit(square, 3).result() == 9
-
-
-def test_what_cannot_be_sent_is_named_and_the_pool_lives(pool: InterpreterPool) -> None:
-    lock = threading.Lock()
-    for call, part in (
-        (lambda: pool.submit(identity, lock), r"argument 1 of identity\(\) cannot be sent to a worker"),
-        (lambda: pool.submit(identity, value=lock), r"argument 'value' of identity\(\)"),
-        (lambda: pool.submit(lock.acquire), r"the function acquire\(\) cannot"),
-        (lambda: pool.submit(threading.Lock), r"the result of \w+\(\), a lock, cannot be sent back"),
-        (lambda: pool.submit(lambda: (n for n in ())), r"the result of <lambda>\(\), a generator"),
-    ):
-        with pytest.raises(errors.SerializationError, match=part):
-            call().result()
-    with pytest.raises(errors.SerializationError, match=r"item <unlocked .* for identity\(\)"):
-        list(pool.map(identity, [lock]))
-    results = pool.map(lambda n: threading.Lock() if n == 1 else n, range(3), chunksize=3)
-    assert next(results) == 0
-    with pytest.raises(errors.SerializationError, match="result of"):
-        next(results)
-    assert next(results) == 2
-    assert pool.statistics().restarts == 0
 
 
 def test_module_that_refuses_is_named_with_the_kinds_that_work(pool: InterpreterPool) -> None:
@@ -202,7 +120,7 @@ def test_large_bytes_and_views_come_back_equal_and_let_go_of_what_they_refer_to(
     until(lambda: gone() is None)
 
 
-def test_view_is_of_the_very_same_bytes_there_and_back(pool: InterpreterPool) -> None:
+def test_views_are_of_the_same_bytes_and_buffers_of_pickles_go_beside_them(pool: InterpreterPool) -> None:
     numbers = array.array("d", range(10_000))
     there_and_back = pool.submit(identity, memoryview(numbers)).result()
     assert (there_and_back.format, there_and_back.shape) == ("d", (10_000,))
@@ -210,36 +128,13 @@ def test_view_is_of_the_very_same_bytes_there_and_back(pool: InterpreterPool) ->
     assert numbers[3] == -1.0
     assert pool.submit(set_first, memoryview(numbers), 7.0).result() is None
     assert numbers[0] == 7.0
-
-
-def test_view_of_a_result_outlives_the_worker() -> None:
-    if sys.version_info < (3, 13):
-        pytest.skip("has no interpreters with a pool")
-    with InterpreterPool(1) as pool:
-        view = pool.submit(make_view, 100_000).result()
-    assert bytes(view) == b"v" * 100_000
-
-
-def test_buffers_of_pickles_go_beside_them(pool: InterpreterPool) -> None:
     assert pool.submit(type_of_buffer, WithBuffer(bytearray(b"x" * 50_000))).result() == (
         "memoryview",
         50_000,
     )
 
 
-@pytest.mark.parametrize("cut", range(1, 60, 7))
-def test_message_cut_short_is_an_error(cut: int) -> None:
-    message = _native.message((1, "text", b"bytes", (2.5, None, [1, 2])))
-    with pytest.raises(errors.SerializationError, match="damaged"):
-        _native.from_message(message[:-cut])
-    assert _native.from_message(message) == (1, "text", b"bytes", (2.5, None, [1, 2]))
-
-
 def test_pool_in_an_interpreter_that_ends_with_tasks_queued_ends_with_it() -> None:
-    if sys.version_info < (3, 13):
-        pytest.skip("has no interpreters with a pool")
-    import _interpreters
-
     before = interpreters()
     inner = _interpreters.create()
     failed = _interpreters.exec(
@@ -257,7 +152,6 @@ def test_pool_in_an_interpreter_that_ends_with_tasks_queued_ends_with_it() -> No
     assert interpreters() <= before
 
 
-@supported
 def test_interrupted_submission_loses_no_item_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before it is on the board, and when nobody but the submitting thread knows of it."""
     with InterpreterPool(1) as pool:
@@ -279,13 +173,17 @@ class OfMain:
     """Goes by reference first, which no worker can read."""
 
 
-@supported
-def test_pool_that_is_closed_at_once_sends_by_value_what_needs_that(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def of_main(monkeypatch: pytest.MonkeyPatch) -> OfMain:
     monkeypatch.setattr(OfMain, "__module__", "__main__")
     monkeypatch.setattr(sys.modules["__main__"], "OfMain", OfMain, raising=False)
+    return OfMain()
+
+
+def test_pool_that_is_closed_at_once_sends_by_value_what_needs_that(of_main: OfMain) -> None:
     for waits in (False, True):
         with InterpreterPool(1) as pool:
-            task = pool.submit(operator.is_not, OfMain(), None)
+            task = pool.submit(operator.is_not, of_main, None)
             waiting = threading.Thread(target=task.exception)
             if waits:
                 waiting.start()
@@ -294,7 +192,6 @@ def test_pool_that_is_closed_at_once_sends_by_value_what_needs_that(monkeypatch:
             waiting.join()
 
 
-@supported
 def test_cancel_of_a_task_that_is_about_to_be_posted(monkeypatch: pytest.MonkeyPatch) -> None:
     with InterpreterPool(1) as pool:
         future: Future[int] = Future()
@@ -312,15 +209,12 @@ def test_cancel_of_a_task_that_is_about_to_be_posted(monkeypatch: pytest.MonkeyP
         assert pool.submit(operator.add, 1, 2).result() == 3
 
 
-@supported
 @pytest.mark.parametrize("why", ["unreadable", "lost"])
 def test_time_does_not_run_while_a_task_waits_for_a_further_attempt(
-    why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    why: str, tmp_path: Path, of_main: OfMain
 ) -> None:
-    monkeypatch.setattr(OfMain, "__module__", "__main__")
-    monkeypatch.setattr(sys.modules["__main__"], "OfMain", OfMain, raising=False)
     path, ends = str(tmp_path / "read"), str(tmp_path / "ended")
-    args = (ReadAfter(path), OfMain()) if why == "unreadable" else (ReadAfter(path, ends), None)
+    args = (ReadAfter(path), of_main) if why == "unreadable" else (ReadAfter(path, ends), None)
     gate = tmp_path / "gate"
     with InterpreterPool(1) as pool:
         task = pool.with_options(timeout=1000, retries=1).submit(operator.is_not, *args)
@@ -329,9 +223,6 @@ def test_time_does_not_run_while_a_task_waits_for_a_further_attempt(
         Path(path).touch()
         until(behind.running)
         until(lambda: pool.statistics().queued)  # the task, behind it
-        now = time.monotonic
-        with monkeypatch.context() as later:
-            later.setattr(time, "monotonic", lambda: now() + 2000)
-            pool._engine._expire()
+        pass_time(pool)
         gate.touch()
         assert task.result(20) is True

@@ -55,21 +55,28 @@ def _interrupted(step: int, call: Callable[..., object], *args: object) -> bool:
     return interrupt.left <= 0
 
 
-def test_interrupt_of_a_submission_costs_no_worker(several: Make) -> None:
-    pool = several(max_workers=1)
+def _steps(pool: Pool, interrupted: Callable[[int], bool], least: int) -> None:
+    """One after the other, until the call ends by itself; after each the pool serves another task."""
     step = 1
-    while True:
-        assert pool.submit(square, 2).result(20) == 4
-        if isinstance(pool._engine, DirectManager):
-            until(lambda: pool._engine._idle)  # what comes is sent by this thread
-        if not _interrupted(step, pool.submit, square, 3):
-            break
+    while interrupted(step):
         assert pool.submit(square, 5).result(20) == 25, f"after an interrupt at step {step}"
         step += 1
-    assert step > 5
+    assert step > least
     pool.shutdown(timeout=20)
     numbers = pool.statistics()
     assert (numbers.queued, numbers.running) == (0, 0)
+
+
+def test_interrupt_of_a_submission_costs_no_worker(several: Make) -> None:
+    pool = several(max_workers=1)
+
+    def interrupted(step: int) -> bool:
+        assert pool.submit(square, 2).result(20) == 4
+        if isinstance(pool._engine, DirectManager):
+            until(lambda: pool._engine._idle)  # what comes is sent by this thread
+        return _interrupted(step, pool.submit, square, 3)
+
+    _steps(pool, interrupted, 5)
 
 
 def _cancel(pool: Pool) -> None:
@@ -111,20 +118,16 @@ def test_interrupt_of_a_call_leaves_no_lock_taken(several: Make, call: Callable[
 @pytest.mark.long
 def test_interrupt_of_a_cancellation_leaves_no_task_pending(several: Make) -> None:
     pool = several(max_workers=1)
-    step = 0
-    interrupted = True
-    while interrupted:
+
+    def interrupted(step: int) -> bool:
         running = pool.submit(spin)
         until(running.running)
-        step += 1
-        interrupted = _interrupted(step, running.cancel)
-        until(lambda running=running: running.cancel() or running.done())  # type: ignore[misc]
+        was = _interrupted(step, running.cancel)
+        until(lambda: running.cancel() or running.done())
         assert running.cancelled()
-        assert pool.submit(square, 5).result(20) == 25, f"after an interrupt at step {step}"
-    assert step > 3
-    pool.shutdown(timeout=20)
-    numbers = pool.statistics()
-    assert (numbers.queued, numbers.running) == (0, 0)
+        return was
+
+    _steps(pool, interrupted, 2)
 
 
 class RefusesAfterAnother:
@@ -158,17 +161,14 @@ class RefusesAfterAnother:
 @pytest.mark.long
 def test_interrupt_of_a_submission_that_is_refused_costs_no_task_behind_it() -> None:
     pool = ProcessPool(1)
-    interrupted = True
-    step = 0
-    while interrupted:
+
+    def interrupted(step: int) -> bool:
         assert pool.submit(square, 2).result(20) == 4
         until(lambda: pool._engine._idle)  # type: ignore[attr-defined]
-        step += 1
         refusing = RefusesAfterAnother(step)
-        interrupted = refusing.submitted(pool)
+        was = refusing.submitted(pool)
         assert refusing.queued is not None
         assert refusing.queued.result(20) == 49, f"after an interrupt at step {step}"
-    assert step > 10
-    pool.shutdown(timeout=20)
-    numbers = pool.statistics()
-    assert (numbers.queued, numbers.running) == (0, 0)
+        return was
+
+    _steps(pool, interrupted, 10)

@@ -34,8 +34,10 @@ def test_same_kind_and_size_is_the_same_pool_until_it_is_shut_down(kind: str) ->
     assert other.submit(square, 3).result() == 9
 
 
-def test_another_size_is_another_pool() -> None:
+def test_another_size_is_another_pool_and_an_unknown_kind_is_refused() -> None:
     assert shared_pool("threads", 1) is not shared_pool("threads", 2)
+    with pytest.raises(UsageError, match="kind"):
+        shared_pool("fibres")
 
 
 def test_broken_pool_is_replaced() -> None:
@@ -58,8 +60,3 @@ def test_forked_child_has_a_pool_of_its_own() -> None:
         finally:
             os._exit(status)
     assert os.waitpid(pid, 0)[1] == 0
-
-
-def test_unknown_kind_is_refused() -> None:
-    with pytest.raises(UsageError, match="kind"):
-        shared_pool("fibres")

@@ -12,15 +12,8 @@ from typing import Any
 
 import pytest
 from cancelling import Cancelling
-from poolkinds import Make
-from pooltasks import (
-    announce_and_spin,
-    spin,
-    spin_below,
-    spin_in_deallocators,
-    square,
-    wait_for,
-)
+from poolkinds import Make, pass_time
+from pooltasks import announce_and_spin, spin, spin_below, spin_in_deallocators, square, wait_for
 from waiting import until
 
 from fairlead import errors
@@ -52,30 +45,9 @@ def test_stop_that_a_deallocator_drops_comes_again(several: Make) -> None:
     assert pool.submit(square, 3).result(60) == 9
 
 
-def test_retries_run_a_task_again_whose_time_was_up(several: Make, tmp_path: Path) -> None:
-    pool = several(max_workers=1)
-    attempts = tmp_path / "attempts"
-    # time for a new worker to import the task, and more attempts than it takes: others may have the cores
-    assert pool.with_options(timeout=0.5, retries=200).submit(spin_below, str(attempts), 2).result() == 2
-    numbers = pool.statistics()
-    assert numbers.retried == numbers.timed_out >= attempts.stat().st_size - 1 >= 1
-
-
-@pytest.mark.long
-def test_closed_pool_runs_a_task_again(several: Make, tmp_path: Path) -> None:
-    pool = several(max_workers=1)
-    attempts = tmp_path / "attempts"
-    # a new worker imports the task first, which takes a second where others have the cores
-    future = pool.with_options(timeout=2, retries=200).submit(spin_below, str(attempts), 2)
-    until(attempts.exists)
-    pool.shutdown()
-    assert future.result(0) == 2
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("cancelled", [False, True])
-def test_closed_pool_whose_workers_are_gone_runs_a_task_again(
-    several: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cancelled: bool
+@pytest.mark.parametrize("when", ["open", "closed", "workers gone", "cancelled meanwhile"])
+def test_retries_run_a_task_again_whose_time_was_up(
+    several: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, when: str
 ) -> None:
     pool = several(max_workers=1)
     engine: Any = pool._engine
@@ -88,17 +60,24 @@ def test_closed_pool_whose_workers_are_gone_runs_a_task_again(
             until(lambda: not engine._alive and not engine._called)
         else:
             until(lambda: not engine._all_slots())
-        assert not cancelled or task.future.cancel()
+        assert when != "cancelled meanwhile" or task.future.cancel()
         put_again(task)
 
-    monkeypatch.setattr(engine, "_put_again", put_late)
     attempts = tmp_path / "attempts"
-    # where others have the cores, a new worker may take longer than the time-out to import the tasks
-    assert pool.submit(square, 2).result() == 4
-    future = pool.with_options(timeout=2, retries=200).submit(spin_below, str(attempts), 2)
-    until(attempts.exists)
-    pool.shutdown(timeout=60)
-    assert future.cancelled() if cancelled else future.result(0) == 2
+    future = pool.with_options(timeout=3600, retries=1).submit(spin_below, str(attempts), 2)
+    until(lambda: attempts.exists() and attempts.stat().st_size and engine._timed)
+    if when != "open":
+        pool.shutdown(wait=False)
+    if when in ("workers gone", "cancelled meanwhile"):
+        monkeypatch.setattr(engine, "_put_again", put_late)
+    pass_time(pool)
+    if when == "cancelled meanwhile":
+        assert future.cancelled()
+    else:
+        assert future.result(40) == 2
+        assert attempts.stat().st_size == 2
+    numbers = pool.statistics()
+    assert (numbers.retried, numbers.timed_out) == (1, 1)
 
 
 def test_cancel_stops_a_task_that_runs(several: Make, tmp_path: Path) -> None:
@@ -204,10 +183,11 @@ def test_terminate_between_two_attempts_ends_the_task(several: Make, monkeypatch
     pool.shutdown()
 
 
-def test_cancel_says_how_the_task_ends(several: Make) -> None:
+@pytest.mark.parametrize("rounds", [100, pytest.param(600, marks=pytest.mark.long)])
+def test_cancel_says_how_the_task_ends(several: Make, rounds: int) -> None:
     """Whatever the moment of its life at which it is cancelled."""
     pool = several(max_workers=2)
-    rounds = 60 if pool.statistics().kind in ("processes", "interpreters") else 600
+    rounds //= 10 if pool.statistics().kind in ("processes", "interpreters") else 1
     chance = random.Random(7)
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

@@ -66,7 +66,10 @@ def test_interrupted_next_loses_no_result(
     assert sorted(stream) == gates
 
 
-def test_cancelled_anext_loses_no_item_of_an_asynchronous_source(several: Make) -> None:
+@pytest.mark.parametrize("chunksize", [1, 3])
+def test_slow_asynchronous_source_delays_no_ready_result_and_loses_no_item(
+    several: Make, chunksize: int
+) -> None:
     pool = several()
 
     async def main() -> list[int]:
@@ -78,30 +81,11 @@ def test_cancelled_anext_loses_no_item_of_an_asynchronous_source(several: Make) 
             await go.wait()
             yield 3
 
-        stream = pool.stream(square, source(), window=10, chunksize=3)
+        stream = pool.stream(square, source(), window=10, chunksize=chunksize)
+        found = [await anext(stream), await anext(stream)] if chunksize == 1 else []
         for _ in range(3):
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(anext(stream), 0.02)
-        go.set()
-        return [one async for one in stream]
-
-    assert run(main()) == [1, 4, 9]
-
-
-def test_ready_result_does_not_wait_for_a_slow_asynchronous_source(several: Make) -> None:
-    pool = several()
-
-    async def main() -> list[int]:
-        go = asyncio.Event()
-
-        async def source() -> AsyncIterator[int]:
-            yield 1
-            yield 2
-            await go.wait()
-            yield 3
-
-        stream = pool.stream(square, source(), window=10, chunksize=1)
-        found = [await anext(stream), await anext(stream)]
         go.set()
         return found + [one async for one in stream]
 

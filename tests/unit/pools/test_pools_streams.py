@@ -6,22 +6,17 @@ import asyncio
 import gc
 import itertools
 import multiprocessing
+import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from poolkinds import Make
-from pooltasks import (
-    add,
-    announce_and_spin,
-    identity,
-    negative_raises,
-    square,
-    wait_for,
-)
+from pooltasks import add, announce_and_spin, identity, negative_raises, square, wait_for
 from waiting import until
 
+from fairlead.pools import ThreadPool
 from fairlead.pools.executor.stream import Stream
 from fairlead.pools.multiprocessing import Pool
 
@@ -35,11 +30,8 @@ def test_map_keeps_the_order_whatever_the_chunks(make: Make, chunksize: int | No
     assert list(make().map(square, range(300), chunksize=chunksize)) == [n * n for n in range(300)]
 
 
-def test_map_takes_several_iterables_and_ends_with_the_shortest(make: Make) -> None:
+def test_map_keeps_the_order_takes_several_iterables_and_is_an_iterator(make: Make, tmp_path: Path) -> None:
     assert list(make().map(add, [1, 2, 3], [10, 20])) == [11, 22]
-
-
-def test_map_is_an_iterator_and_has_all_results_as_a_list(make: Make, tmp_path: Path) -> None:
     pool = make()
     results = pool.map(square, [1, 2, 3], chunksize=2)
     assert next(results) == 1
@@ -55,9 +47,7 @@ def test_map_raises_in_the_place_of_the_item_and_goes_on(make: Make) -> None:
     assert next(results) == 1
     with pytest.raises(ValueError, match="-2"):
         next(results)
-    assert next(results) == 3
-    with pytest.raises(StopIteration):
-        next(results)
+    assert list(results) == [3]
 
 
 def test_map_is_done_whether_its_results_are_taken_or_not(make: Make) -> None:
@@ -65,17 +55,6 @@ def test_map_is_done_whether_its_results_are_taken_or_not(make: Make) -> None:
     pool.map(square, range(500))
     pool.shutdown()
     assert pool.statistics().queued == 0
-
-
-def test_map_with_an_iterable_that_raises_raises_at_once(make: Make) -> None:
-    def broken() -> Iterator[int]:
-        yield 1
-        raise LookupError("source")
-
-    pool = make()
-    with pytest.raises(LookupError, match="source"):
-        pool.map(square, broken())
-    assert pool.submit(square, 2).result() == 4
 
 
 def test_map_ends_with_its_time(several: Make, tmp_path: Path) -> None:
@@ -104,6 +83,28 @@ def test_stream_takes_endless_input_no_further_than_its_window(make: Make, *, or
     else:
         assert len(set(found)) == 200
     stream.close()
+
+
+def test_stream_reads_on_up_to_its_window_as_results_are_taken() -> None:
+    read, go_on = [], threading.Event()
+
+    def source() -> Iterator[int]:
+        for number in itertools.count():
+            read.append(number)
+            yield number
+
+    def waits_from_five_on(number: int) -> int:
+        assert number < 5 or go_on.wait(60)
+        return number
+
+    with ThreadPool(1) as pool:
+        stream = pool.stream(waits_from_five_on, source(), window=10, chunksize=1)
+        assert [next(stream) for _ in range(5)] == list(range(5))
+        with pytest.raises(TimeoutError):
+            stream.next(0)
+        assert read == list(range(5 + 10))
+        go_on.set()
+        stream.close()
 
 
 def test_stream_raises_what_its_input_raised_behind_the_results_before(make: Make) -> None:
@@ -151,7 +152,7 @@ def test_stream_serves_tasks_and_takes_asynchronous_input(make: Make) -> None:
     assert ordered == asynchronous == sorted(unordered) == [n * n for n in range(100)]
 
 
-def test_progress_counts_every_item_and_is_closed(make: Make) -> None:
+def test_progress_counts_every_item_to_its_end(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
     class Bar:
         done = 0
         closed = False
@@ -165,9 +166,6 @@ def test_progress_counts_every_item_and_is_closed(make: Make) -> None:
     bar = Bar()
     assert sum(make().map(identity, range(50), progress=bar)) == 1225
     assert (bar.done, bar.closed) == (50, True)
-
-
-def test_progress_by_rich_goes_to_its_end(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(make().map(identity, range(50), progress=True).results()) == 50
     assert "50/50" in capsys.readouterr().out
 
@@ -185,6 +183,11 @@ def test_apply_and_its_kin_do_as_multiprocessings(make: Make) -> None:
     assert pool.starmap_async(add, [(1, 2)], chunksize=1).get() == [3]
     assert list(pool.imap(square, range(5))) == [0, 1, 4, 9, 16]
     assert sorted(pool.imap_unordered(square, range(5), chunksize=2)) == [0, 1, 4, 9, 16]
+    pool = Pool(over=make())
+    with pytest.raises(ValueError, match="close"):
+        pool.join()
+    pool.close()
+    pool.join()
 
 
 def test_async_results_say_how_they_are(several: Make, tmp_path: Path) -> None:
@@ -227,39 +230,3 @@ def test_imap_raises_in_place_and_waits_no_longer_than_its_timeout(several: Make
         found.next()
     with pytest.raises(multiprocessing.TimeoutError):
         pool.imap(wait_for, [str(tmp_path / "never")]).next(timeout=0.01)
-
-
-def test_join_wants_a_closed_pool(make: Make) -> None:
-    pool = Pool(over=make())
-    with pytest.raises(ValueError, match="close"):
-        pool.join()
-    pool.close()
-    pool.join()
-
-
-# tasks of event loops
-
-
-def test_run_returns_the_result_to_a_task(make: Make) -> None:
-    pool = make()
-
-    async def main() -> list[int]:
-        return await asyncio.gather(*(pool.run(square, n) for n in range(20)))
-
-    assert asyncio.run(main()) == [n * n for n in range(20)]
-
-
-def test_run_cancelled_stops_the_call(several: Make, tmp_path: Path) -> None:
-    pool = several(max_workers=1)
-    begun = tmp_path / "begun"
-
-    async def main() -> None:
-        task = asyncio.create_task(pool.run(announce_and_spin, str(begun)))
-        while not begun.exists():
-            await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(main())
-    assert pool.submit(square, 3).result() == 9

@@ -9,14 +9,12 @@ from pathlib import Path
 
 import pytest
 import summaries
+from commands import exit_status
 
-from fairlead import cli
 from fairlead.record.summary import Summary
 from fairlead.report.comparison import atlas
 
 pytestmark = pytest.mark.ends
-
-pytest.importorskip("jinja2")
 
 
 def machine(name: str, seed: int = 1) -> Summary:
@@ -73,7 +71,5 @@ def test_atlas_without_a_file_is_refused(tmp_path: Path, capsys: pytest.CaptureF
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "samples.jsonl").touch()
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["lab", "compare", str(tmp_path), "--atlas"])
-    assert ended.value.code == 2
+    assert exit_status("lab", "compare", tmp_path, "--atlas") == 2
     assert capsys.readouterr().err.startswith("fairlead: --atlas is a page")

@@ -12,7 +12,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import summaries
+from samples import sample
 
+from fairlead.lab.analysis.summarise import summarise
 from fairlead.lab.catalogue import registry
 from fairlead.record.sample import Sample
 from fairlead.record.summary import Claim, Summary
@@ -21,10 +24,6 @@ from fairlead.report.summary import claims, csv, html, json, sections, text
 from fairlead.report.summary.pictures import bar_charts
 
 pytestmark = pytest.mark.ends
-
-pytest.importorskip("numpy")
-pytest.importorskip("rich")
-pytest.importorskip("jinja2")
 
 HERE = {"hostname": "here", "cores": 2, "affinity": [0, 1], "policy": "other"}
 PLAIN = {"policy": "other", "cores": "all"}
@@ -44,35 +43,22 @@ def samples(
     **params: Any,
 ) -> list[Sample]:
     """Six samples about a time, which is that of a metric if one is named."""
+    python = summaries.interpreter(
+        version, f"{version.removesuffix('t')}.0", free_threaded=version.endswith("t"), gil=True
+    )
     return [
-        Sample(
-            experiment=experiment,
-            params={"n": n, **PLAIN, **params},
-            interpreter={
-                "name": version,
-                "implementation": "CPython",
-                "version": f"{version.removesuffix('t')}.0",
-                "free_threaded": version.endswith("t"),
-                "path": f"/opt/{version}",
-                "executable": f"/opt/{version}",
-            },
-            environment=HERE,
-            status="ok",
-            started=f"2026-03-02T10:{n % 60:02}:{number:02}+00:00",
-            round=number,
-            wall_s=1.0 if value else wall_s * wiggle,
-            user_s=wall_s / 2 if cpu_s is None else cpu_s,
-            sys_s=0.0,
-            cpu_percent=100.0,
-            sum_rss_kb=20_000,
-            foreign_share=0.0,
+        sample(
+            experiment, n, 1.0 if value else wall_s * wiggle, params={"n": n, **PLAIN, **params},
+            interpreter=python, environment=HERE, started=f"2026-03-02T10:{n % 60:02}:{number:02}+00:00",
+            round=number, user_s=wall_s / 2 if cpu_s is None else cpu_s, sys_s=0.0, cpu_percent=100.0,
+            sum_rss_kb=20_000, foreign_share=0.0,
             details={
                 **(details or {}),
                 "metrics": {**(metrics or {}), **({value: wall_s * wiggle} if value else {})},
             },
         )
         for number, wiggle in enumerate(WIGGLE)
-    ]
+    ]  # fmt: skip
 
 
 def convoy(request_s: float, n: int = 1, **params: Any) -> list[Sample]:
@@ -95,8 +81,6 @@ def party(method: str, wall_s: float, *, version: str = "3.13", **metrics: float
 
 @pytest.fixture(scope="module")
 def summary() -> Summary:
-    from fairlead.lab.analysis.summarise import summarise
-
     taken = [
         *io("sequential", 3.0, 0.02),
         *io("async", 0.11, 0.01),
@@ -125,16 +109,13 @@ def found(summary: Summary) -> dict[str, Claim]:
     return {f"{claim.experiment}: {claim.topic}": claim for claim in summary.claims}
 
 
-def test_best_way_is_the_one_with_the_least_processor_time_of_those_as_fast(summary: Summary) -> None:
+def test_best_way_has_the_least_processor_time_of_those_as_fast_and_right_answers(summary: Summary) -> None:
     ranking = next(one for one in summary.rankings if one.group == "models.io")
     assert {p.case: p.standing for p in ranking.places} == {
         "sequential": "slower",
         "async": "best",
         "threads": "as fast",
     }
-
-
-def test_way_with_wrong_answers_is_never_best(summary: Summary) -> None:
     ranking = next(one for one in summary.rankings if one.group == "party.fib")
     standings = {p.case: p.standing for p in ranking.places}
     assert (standings["futures"], standings["processes-fork"]) == ("wrong", "best")
@@ -156,39 +137,46 @@ def test_convoy_and_its_remedies_are_ratios_with_both_times_and_what_was_publish
     assert "gil.convoy: convoy, switch 0.5 ms" not in found(summary), "it was not measured"
 
 
-def test_what_removes_a_square_is_held_against_the_square_at_the_largest_common_size(
+def test_square_is_the_exponent_of_the_fit_and_its_cure_is_held_against_it_at_the_largest_size(
     summary: Summary,
 ) -> None:
-    claim = found(summary)["cured.mutex: CombiningLock"]
-    assert claim.value == pytest.approx(200, rel=0.03)
-    assert claim.text == "200 threads pass a CombiningLock faster than a Lock"
-
-
-def test_square_is_the_exponent_of_the_fit(summary: Summary) -> None:
     claim = found(summary)["square.mutex: passing a lock"]
     series = next(one for one in summary.series if one.experiment == "square.mutex")
     assert (claim.value, claim.low, claim.high) == (series.fit.exponent, series.fit.low, series.fit.high)
     assert (claim.kind, claim.verdict) == ("exponent", "settled")
     assert [one.label for one in claim.published] == ["CPython, 2 cores"]
+    claim = found(summary)["cured.mutex: CombiningLock"]
+    assert claim.value == pytest.approx(200, rel=0.03)
+    assert claim.text == "200 threads pass a CombiningLock faster than a Lock"
 
 
-def test_two_of_six_rounds_leave_a_claim_open() -> None:
-    from fairlead.lab.analysis.summarise import summarise
-
+def test_claims_are_open_contrary_or_none_where_the_samples_say_so() -> None:
     few = summarise([*convoy(20e-6), *convoy(5e-3, beside="threads")[:2]])
     claim = found(few)["gil.convoy: convoy"]
     assert (claim.verdict, claim.low, claim.rounds) == ("open", None, 2)
     assert claims.why_open(claim) == "only 2 runs so far: give a larger --budget"
+    more = {"check_interval": 100, "interval_ms": 5, "count": "nothing"}
+    taken = samples("gil.battle", 1.0, 4000, metrics={"series_s": 1.0}, **more)
+    (claim,) = summarise(taken).claims
+    assert claim.verdict == "contradicts the source"
+    assert claim.text == "2 threads are no slower than the same in series"
+    assert [(one.label, round(one.value, 2)) for one in claim.published] == [
+        ("CPython 2, 2 cores, OS X", 1.85)
+    ]
+    more = {"interval_ms": 5, "signals": 20}
+    one = samples("gil.signal", 5e-3, 1, value="delay_s", **more)
+    assert summarise(one).claims == ()
+    (claim,) = summarise([*one, *samples("gil.signal", 2e-2, 4, value="delay_s", **more)]).claims
+    assert claim.value == pytest.approx(4, rel=0.02)
+    assert [side.what for side in claim.sides] == ["4 threads", "1 thread"]
+    assert summarise([]).claims == ()
 
 
 def test_slow_drift_is_in_both_times_of_a_round_and_not_in_their_ratio() -> None:
-    from fairlead.lab.analysis.summarise import summarise
-
     def drifting(taken: list[Sample]) -> list[Sample]:
         return [
             replace(
-                one,
-                details={"metrics": {"request_s": one.details["metrics"]["request_s"] * 1.5**one.round}},
+                one, details={"metrics": {"request_s": one.details["metrics"]["request_s"] * 1.5**one.round}}
             )
             for one in taken
         ]
@@ -198,36 +186,6 @@ def test_slow_drift_is_in_both_times_of_a_round_and_not_in_their_ratio() -> None
     assert claim.verdict == "settled"
     assert claim.value == pytest.approx(2.0, rel=0.02)
     assert claim.high / claim.low < 1.05  # type: ignore[operator]
-
-
-def test_a_claim_that_goes_against_its_source_says_so() -> None:
-    from fairlead.lab.analysis.summarise import summarise
-
-    more = {"check_interval": 100, "interval_ms": 5, "count": "nothing"}
-    taken = samples("gil.battle", 1.0, 4000, metrics={"series_s": 1.0}, **more)
-    (claim,) = summarise(taken).claims
-    assert claim.verdict == "contradicts the source"
-    assert claim.text == "2 threads are no slower than the same in series"
-    assert [(one.label, round(one.value, 2)) for one in claim.published] == [
-        ("CPython 2, 2 cores, OS X", 1.85)
-    ]
-
-
-def test_a_size_is_no_claim_against_itself() -> None:
-    from fairlead.lab.analysis.summarise import summarise
-
-    more = {"interval_ms": 5, "signals": 20}
-    one = samples("gil.signal", 5e-3, 1, value="delay_s", **more)
-    assert summarise(one).claims == ()
-    (claim,) = summarise([*one, *samples("gil.signal", 2e-2, 4, value="delay_s", **more)]).claims
-    assert claim.value == pytest.approx(4, rel=0.02)
-    assert [side.what for side in claim.sides] == ["4 threads", "1 thread"]
-
-
-def test_nothing_measured_is_no_claim() -> None:
-    from fairlead.lab.analysis.summarise import summarise
-
-    assert summarise([]).claims == ()
 
 
 def test_every_declared_claim_names_parameters_that_its_experiment_has() -> None:
@@ -251,41 +209,42 @@ def test_every_declared_claim_names_parameters_that_its_experiment_has() -> None
         assert all(len(topic) <= 22 for topic in topics), "a claim stands in one line of 80 columns"
 
 
-@pytest.mark.parametrize("form", [text, html, json, csv])
-def test_every_form_has_every_claim_and_every_family(form: ModuleType, summary: Summary) -> None:
-    page = form.render(summary, detail=1) if form is text else form.render(summary)
-    said = [claims.sentence(claim) for claim in claims.ordered(summary)]
-    assert len(said) == 9
-    if form is json:
-        data = json_module.loads(page)
-        assert [claim["topic"] for claim in data["claims"]] == [c.topic for c in claims.ordered(summary)]
-        assert {one["family"] for one in data["experiments"]} == {"square", "gil", "models", "party"}
-    elif form is csv:
-        table = [row for row in csv_module.DictReader(io_of(page)) if row["kind"] == "claim"]
-        assert [row["text"] for row in table] == said
-    else:
-        flat = " ".join(re.sub(r"<sup>([^<]+)</sup>", r"^\1", page).split())
-        for claim in summary.claims:
-            assert (claims.sentence(claim) if form is text else claims.said(claim)) in flat
-        for family in sections.families(summary):
-            assert (family.title.upper() if form is text else f"<h2>{family.title}</h2>") in page
+def page_of(form: ModuleType, summary: Summary) -> str:
+    return " ".join(form.render(summary, **({"detail": 1} if form is text else {})).split())
 
 
-def io_of(page: str) -> io_module.StringIO:
-    return io_module.StringIO(page, newline="")
+def test_every_form_has_every_claim_and_every_family(summary: Summary) -> None:
+    ordered = claims.ordered(summary)
+    assert len(ordered) == 9
+    data = json_module.loads(json.render(summary))
+    assert [claim["topic"] for claim in data["claims"]] == [claim.topic for claim in ordered]
+    assert {one["family"] for one in data["experiments"]} == {"square", "gil", "models", "party"}
+    table = csv_module.DictReader(io_module.StringIO(csv.render(summary), newline=""))
+    assert [row["text"] for row in table if row["kind"] == "claim"] == list(map(claims.sentence, ordered))
+    shown, page = page_of(text, summary), re.sub(r"<sup>([^<]+)</sup>", r"^\1", page_of(html, summary))
+    for claim in ordered:
+        assert claims.sentence(claim) in shown
+        assert claims.said(claim) in page
+    for family in sections.families(summary):
+        assert family.title.upper() in shown
+        assert f"<h2>{family.title}</h2>" in page
 
 
-def test_families_come_in_order_with_cures_beside_their_squares(summary: Summary) -> None:
+def test_families_come_in_order_with_cures_and_published_figures_beside_what_they_are_of(
+    summary: Summary,
+) -> None:
     shown = sections.families(summary)
     assert [family.id for family in shown] == ["square", "gil", "models", "party"]
     assert [topic.id for topic in shown[0].topics] == ["square.mutex", "cured.mutex"]
     (work,) = shown[2].topics
     assert (work.id, work.title, len(work.subjects)) == ("models.io", "I/O", 3)
+    page = text.render(summary, detail=1, width=120)
+    table, *_ = re.findall(r"^ +case +published by .*\n +-+\n((?:    .*\n)+)", page, re.MULTILINE)
+    walls = [line.split()[0] for line in table.splitlines() if " wall " in line]
+    assert walls == [case for case in ("sequential", "threads", "async") for _ in range(3)]
 
 
 def test_losses_are_listed_once_for_all_series_that_have_them() -> None:
-    from fairlead.lab.analysis.summarise import summarise
-
     reason = "no room"
     skipped = [
         Sample(
@@ -298,13 +257,6 @@ def test_losses_are_listed_once_for_all_series_that_have_them() -> None:
     (family,) = sections.families(summary)
     (loss,) = sections.losses(family, names.Roster(summary.series))
     assert (loss.what, loss.reason, len(loss.interpreters), len(loss.series)) == ("skipped", reason, 2, 2)
-
-
-def test_published_figures_of_a_work_say_which_way_they_are_about(summary: Summary) -> None:
-    page = text.render(summary, detail=1, width=120)
-    table, *_ = re.findall(r"^ +case +published by .*\n +-+\n((?:    .*\n)+)", page, re.MULTILINE)
-    walls = [line.split()[0] for line in table.splitlines() if " wall " in line]
-    assert walls == [case for case in ("sequential", "threads", "async") for _ in range(3)]
 
 
 def test_pictures_are_time_cpu_memory_and_gil_with_the_longest_as_measure(summary: Summary) -> None:

@@ -7,34 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gilprograms import example
-from gilsim import MS, Simulation
+from commands import exit_status
 
-from fairlead import cli
-from fairlead.gil.analysis.analyse import analyse
 from fairlead.record.gil_summary import GilSummary
-from fairlead.record.recording import Recording
 
 pytestmark = pytest.mark.ends
 
 
 @pytest.fixture(scope="module")
-def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    simulation = Simulation(example("convoy"), until_ns=200 * MS)
-    return simulation.writer().save(tmp_path_factory.mktemp("recordings") / "convoy.flrec")
-
-
-@pytest.fixture(scope="module")
-def summary(recording: Path) -> GilSummary:
-    return analyse(Recording(recording))
-
-
-@pytest.fixture(scope="module")
-def profile(recording: Path) -> Any:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["report", str(recording), "--format", "firefox"])
-    assert not ended.value.code
-    return json.loads(recording.with_name("convoy.flrec.firefox.json").read_text())
+def profile(convoy: Path) -> Any:
+    assert exit_status("report", convoy, "--format", "firefox") == 0
+    return json.loads(convoy.with_name("convoy.flrec.firefox.json").read_text())
 
 
 def markers(thread: Any) -> list[dict[str, Any]]:
@@ -62,16 +45,15 @@ def test_profile_has_what_the_format_asks_for(profile: Any) -> None:
             assert marker["category"] < len(profile["meta"]["categories"])
 
 
-def test_markers_add_up_to_what_threads_held_and_waited(profile: Any, summary: GilSummary) -> None:
+def test_markers_add_up_to_what_threads_held_and_waited_and_name_the_holder(
+    profile: Any, convoy_summary: GilSummary
+) -> None:
     told = {thread["name"]: markers(thread) for thread in profile["threads"]}
-    for thread in summary.threads:
+    for thread in convoy_summary.threads:
         for kind, seconds in (("GilHold", thread.held_seconds), ("GilWait", thread.waited_seconds)):
             found = [one for one in told[thread.name] if one["data"]["type"] == kind]
             total = sum(one["endTime"] - one["startTime"] for one in found)
             assert total == pytest.approx(seconds * 1e3, abs=1e-3)
-
-
-def test_waits_name_the_thread_that_had_the_gil(profile: Any) -> None:
     [io] = [thread for thread in profile["threads"] if thread["name"] == "io"]
     behind = [one["data"]["behind"] for one in markers(io) if one["data"]["type"] == "GilWait"]
     assert behind.count("cpu") > len(behind) / 2

@@ -65,9 +65,7 @@ def slices(trace: Any) -> dict[int, list[tuple[int, int, str]]]:
     return found
 
 
-def test_trace_holds_nothing_that_the_schema_does_not_know_and_no_track_before_its_description(
-    path: Path,
-) -> None:
+def test_trace_has_process_and_threads_and_nothing_that_the_schema_does_not_know(path: Path) -> None:
     data = b"".join(gil_perfetto.render(Recording(path)))
     trace = trace_of(path)
     described: set[int] = set()
@@ -83,6 +81,13 @@ def test_trace_holds_nothing_that_the_schema_does_not_know_and_no_track_before_i
             assert packet.timestamp >= META["start_ns"]
     # a second writer of the same schema makes the same bytes, or as many in another order
     assert len(trace.SerializeToString()) == len(data)
+    recording, trace = Recording(path), trace_of(path)
+    (process,) = [p.track_descriptor.process for p in trace.packet if p.track_descriptor.HasField("process")]
+    assert (process.pid, list(process.cmdline)) == (4711, ["app.py", "--fast"])
+    threads = [p.track_descriptor.thread for p in trace.packet if p.track_descriptor.HasField("thread")]
+    assert {(t.tid, t.thread_name) for t in threads} == {
+        (t.native_id, t.name) for t in recording.threads().values()
+    }
 
 
 def test_trace_a_wait_that_begins_when_a_hold_ends_does_not_end_the_hold(tmp_path: Path) -> None:
@@ -134,13 +139,3 @@ def test_trace_arrows_lead_from_one_holder_to_the_next(path: Path) -> None:
         assert name == into[flow][2] == "holds the GIL"
         assert when < into[flow][0]
         assert track != into[flow][1]
-
-
-def test_trace_names_the_process_and_its_threads(path: Path) -> None:
-    recording, trace = Recording(path), trace_of(path)
-    (process,) = [p.track_descriptor.process for p in trace.packet if p.track_descriptor.HasField("process")]
-    assert (process.pid, list(process.cmdline)) == (4711, ["app.py", "--fast"])
-    threads = [p.track_descriptor.thread for p in trace.packet if p.track_descriptor.HasField("thread")]
-    assert {(t.tid, t.thread_name) for t in threads} == {
-        (t.native_id, t.name) for t in recording.threads().values()
-    }

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import exit_status
 from gilprograms import example
 from gilsim import MS, Simulation
 
-from fairlead import cli
 from fairlead.gil.analysis.timeline import TimelineCollector
 from fairlead.gil.analysis.together import analyse_together, in_order
 from fairlead.record.gil_summary import GilSummary
@@ -53,13 +53,7 @@ def summary(files: list[Path], collector: TimelineCollector) -> GilSummary:
     return analyse_together(in_order([Recording(file) for file in files]), watch=collector.watch)
 
 
-def fairlead(*args: str | Path) -> int:
-    with pytest.raises(SystemExit) as exited:
-        cli.main([str(arg) for arg in args])
-    return int(exited.value.code or 0)
-
-
-def test_processes_stand_in_the_order_of_their_starts_and_share_no_number(summary: GilSummary) -> None:
+def test_processes_stand_in_order_share_no_number_and_are_named_by_findings(summary: GilSummary) -> None:
     assert [(one.meta["pid"], one.start_seconds) for one in summary.processes] == [(11, 0.0), (12, 0.1)]
     assert summary.processes[0].gils == (0,)
     assert summary.processes[1].gils == (1,)
@@ -69,9 +63,6 @@ def test_processes_stand_in_the_order_of_their_starts_and_share_no_number(summar
     assert {
         pid_of[cell.waiter] == pid_of.get(cell.holder, pid_of[cell.waiter]) for cell in summary.blame
     } == {True}
-
-
-def test_findings_name_their_process(summary: GilSummary) -> None:
     convoys = [finding for finding in summary.findings if finding.kind == "convoy"]
     assert sorted(finding.title[:16] for finding in convoys) == ["pid 11: io waits", "pid 12: io waits"]
     assert set(convoys[0].threads) <= {f"{name} ({convoys[0].title[:6]})" for name in ("io", "cpu")}
@@ -85,16 +76,15 @@ def test_all_processes_are_on_one_time_axis(summary: GilSummary, collector: Time
     assert summary.wall_seconds == pytest.approx(0.4)
 
 
-def test_text_has_a_table_for_each_process(summary: GilSummary) -> None:
+def test_text_has_a_table_and_the_page_a_group_of_lanes_for_each_process(
+    summary: GilSummary, collector: TimelineCollector
+) -> None:
     text = gil_text.render(summary)
     assert "2 processes" in text
     first, second = text.index("Threads of pid 11, app.py"), text.index("Threads of pid 12, app.py")
     assert first < text.index("\n  cpu (pid 11)") < second < text.index("\n  cpu (pid 12)")
     assert "forked by 11" in text[second:]
     assert max(map(len, text.splitlines())) <= 100
-
-
-def test_page_groups_the_lanes_by_process(summary: GilSummary, collector: TimelineCollector) -> None:
     page = gil_html.render(summary, collector.timeline(round(summary.wall_seconds * 1e9)))
     data = json.loads(page.split('id="fairlead-data">')[1].split("</script>")[0])
     assert [lane["group"] for lane in data["lanes"]] == [0, 0, 1, 1]
@@ -120,23 +110,20 @@ def test_perfetto_has_a_process_each_and_no_track_twice(files: list[Path]) -> No
     assert len(set(ends)) == len(ends) > 0
 
 
-def test_firefox_profile_has_the_threads_of_all_on_one_axis(files: list[Path], tmp_path: Path) -> None:
-    assert fairlead("report", *files, "--format", "firefox", "-o", tmp_path / "out.json") == 0
+def test_exports_have_the_threads_of_all_processes(files: list[Path], tmp_path: Path) -> None:
+    assert exit_status("report", *files, "--format", "firefox", "-o", tmp_path / "out.json") == 0
     threads = json.loads((tmp_path / "out.json").read_text())["threads"]
     assert sorted((thread["pid"], thread["name"]) for thread in threads) == [
         (pid, name) for pid in (11, 12) for name in ("cpu", "io")
     ]
     start = threads[0]["markers"]["schema"]["startTime"]
     assert len({min(row[start] for row in thread["markers"]["data"]) for thread in threads[::2]}) == 1
-
-
-def test_speedscope_and_collapsed_stacks_begin_with_the_process(files: list[Path], tmp_path: Path) -> None:
-    assert fairlead("report", *files, "--format", "collapsed", "-o", tmp_path / "out") == 0
+    assert exit_status("report", *files, "--format", "collapsed", "-o", tmp_path / "out") == 0
     assert {line.split(";")[0] for line in (tmp_path / "out").read_text().splitlines()} == {
         "pid 11",
         "pid 12",
     }
-    assert fairlead("report", *files, "--format", "speedscope", "-o", tmp_path / "out") == 0
+    assert exit_status("report", *files, "--format", "speedscope", "-o", tmp_path / "out") == 0
     profiles = json.loads((tmp_path / "out").read_text())["profiles"]
     assert [profile["name"] for profile in profiles] == [
         "waits for the GIL of pid 11",
@@ -165,7 +152,7 @@ def test_files_that_cannot_be_one_report_are_refused_in_a_line(
         other.write_text("not one")
     else:
         saved(other, "convoy", **meta)
-    assert fairlead("report", files[0], other) == 1
+    assert exit_status("report", files[0], other) == 1
     told = capsys.readouterr().err
     assert says in told
     assert len(told.splitlines()) == 1

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from commands import exit_status
 from gilprograms import example
 from gilsim import MS, Simulation
 from recordings import RecordingWriter
 
-from fairlead import cli
 from fairlead.gil.analysis.analyse import analyse
 from fairlead.record.gil_summary import GilSummary
 from fairlead.record.recording import BlockType, Recording
@@ -20,25 +20,8 @@ from fairlead.report.gil import text as gil_text
 pytestmark = pytest.mark.ends
 
 
-@pytest.fixture(scope="module")
-def convoy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    simulation = Simulation(example("convoy"), until_ns=500 * MS)
-    return simulation.writer().save(tmp_path_factory.mktemp("recordings") / "convoy.flrec")
-
-
-@pytest.fixture(scope="module")
-def summary(convoy: Path) -> GilSummary:
-    return analyse(Recording(convoy))
-
-
-def fairlead(*args: str | Path) -> int:
-    with pytest.raises(SystemExit) as exited:
-        cli.main([str(arg) for arg in args])
-    return int(exited.value.code or 0)
-
-
-def test_text_says_finding_threads_blame_stack_and_trust(summary: GilSummary) -> None:
-    text = gil_text.render(summary)
+def test_text_says_finding_threads_blame_stack_and_trust(convoy_summary: GilSummary) -> None:
+    text = gil_text.render(convoy_summary)
     assert text.startswith("Convoy: io waits 5.")
     assert text.splitlines()[0].endswith("ms a turn: cpu computes")
     assert "The GIL of app.py --fast" in text
@@ -50,18 +33,25 @@ def test_text_says_finding_threads_blame_stack_and_trust(summary: GilSummary) ->
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 200])
-def test_text_lines_fit_and_no_number_is_parted_from_its_unit(summary: GilSummary, width: int) -> None:
-    lines = gil_text.render(summary, width).splitlines()
+def test_text_lines_fit_and_no_number_is_parted_from_its_unit(convoy_summary: GilSummary, width: int) -> None:
+    lines = gil_text.render(convoy_summary, width).splitlines()
     assert max(map(len, lines)) <= width
     assert [line for line in lines if line[-1:].isdigit() and not line.startswith("  ")] == []
 
 
-def test_text_of_long_names_fits_too(tmp_path: Path) -> None:
+def test_text_of_long_or_equal_names_fits_and_distinguishes_them(tmp_path: Path) -> None:
     simulation = Simulation(example("convoy"), until_ns=100 * MS)
     for thread in simulation.threads:
         thread.name = f"{thread.name}-" + "x" * 60
     text = gil_text.render(analyse(Recording(simulation.writer().save(tmp_path / "long.flrec"))), 80)
     assert [line for line in text.splitlines() if len(line) > 80] == []
+    simulation = Simulation(example("saturation"), until_ns=100 * MS)
+    for thread in simulation.threads:
+        thread.name = "same\x1b[31m"
+    text = gil_text.render(analyse(Recording(simulation.writer().save(tmp_path / "same.flrec"))))
+    assert "#1" in text
+    assert "#2" in text
+    assert "\x1b" not in text
 
 
 SNAPSHOT = {"t_ns": 3_000_000_000, "threads": [], "blame": []}
@@ -93,18 +83,8 @@ def test_text_names_the_policy_and_the_load(
     assert ("fairlead run" in summary.findings[0].advice) == (modes in ([], [0]))
 
 
-def test_text_distinguishes_threads_of_one_name(tmp_path: Path) -> None:
-    simulation = Simulation(example("saturation"), until_ns=100 * MS)
-    for thread in simulation.threads:
-        thread.name = "same\x1b[31m"
-    text = gil_text.render(analyse(Recording(simulation.writer().save(tmp_path / "same.flrec"))))
-    assert "#1" in text
-    assert "#2" in text
-    assert "\x1b" not in text
-
-
-def test_json_has_the_names_of_the_records(summary: GilSummary) -> None:
-    data = json.loads(gil_json.render(summary))
+def test_json_has_the_names_of_the_records(convoy_summary: GilSummary) -> None:
+    data = json.loads(gil_json.render(convoy_summary))
     assert data["schema"] == 1
     io = next(thread for thread in data["threads"] if thread["name"] == "io")
     for name in (
@@ -121,46 +101,37 @@ def test_json_has_the_names_of_the_records(summary: GilSummary) -> None:
     assert data["trust"]["complete"] is True
 
 
-def test_report_command_text_goes_to_the_terminal(convoy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert fairlead("report", convoy) == 0
+def test_report_command_writes_text_to_the_terminal_or_into_a_file(
+    convoy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_status("report", convoy) == 0
     assert "convoy" in capsys.readouterr().out
-
-
-def test_report_command_json_into_a_file(convoy: Path, tmp_path: Path) -> None:
     target = tmp_path / "out.json"
-    assert fairlead("report", convoy, "--format", "json", "-o", target) == 0
+    assert exit_status("report", convoy, "--format", "json", "-o", target) == 0
     assert json.loads(target.read_text())["wall_seconds"] == 0.5
+    assert exit_status("report", convoy, "-o", tmp_path / "no" / "where.txt") == 1
+    assert "where.txt cannot be written: No such file" in capsys.readouterr().err
+    cut = tmp_path / "cut.flrec"
+    cut.write_bytes(convoy.read_bytes()[:-100])
+    assert exit_status("report", cut) == 0
+    assert capsys.readouterr().out.startswith("Problem: recording ends in the middle of block")
 
 
 @pytest.mark.parametrize(
     ("form", "name"),
     [
-        ("text", "out"),
-        ("text", "out.txt"),
-        ("json", "out.json"),
-        ("html", "out.html"),
-        ("firefox", "out.firefox.json"),
-        ("speedscope", "out.speedscope.json"),
-        ("collapsed", "out.folded"),
+        ("text", "out"), ("text", "out.txt"), ("json", "out.json"), ("html", "out.html"),
+        ("firefox", "out.firefox.json"), ("speedscope", "out.speedscope.json"), ("collapsed", "out.folded"),
         ("perfetto", "out.perfetto-trace"),
     ],
-)
+)  # fmt: skip
 def test_report_command_takes_the_form_from_the_name_of_the_file(
     form: str, name: str, convoy: Path, tmp_path: Path
 ) -> None:
     asked, named = tmp_path / "asked", tmp_path / name
-    assert fairlead("report", convoy, "--format", form, "-o", asked) == 0
-    assert fairlead("report", convoy, "-o", named) == 0
+    assert exit_status("report", convoy, "--format", form, "-o", asked) == 0
+    assert exit_status("report", convoy, "-o", named) == 0
     assert named.read_bytes() == asked.read_bytes()
-
-
-def test_report_command_cut_recording_shows_what_is_there(
-    convoy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cut = tmp_path / "cut.flrec"
-    cut.write_bytes(convoy.read_bytes()[:-100])
-    assert fairlead("report", cut) == 0
-    assert capsys.readouterr().out.startswith("Problem: recording ends in the middle of block")
 
 
 @pytest.mark.parametrize(
@@ -176,14 +147,7 @@ def test_report_command_what_cannot_be_read_is_one_line_and_status_1(
 ) -> None:
     path = tmp_path / "bad.flrec"
     path.write_bytes(content)
-    assert fairlead("report", path) == 1
+    assert exit_status("report", path) == 1
     error = capsys.readouterr().err
     assert says in error
     assert error.count("\n") == 1
-
-
-def test_report_command_unwritable_place_names_it(
-    convoy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert fairlead("report", convoy, "-o", tmp_path / "no" / "where.txt") == 1
-    assert "where.txt cannot be written: No such file" in capsys.readouterr().err

@@ -9,27 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gilprograms import example
-from gilsim import MS, Simulation
+from commands import exit_status
 
-from fairlead import cli
-from fairlead.gil.analysis.analyse import analyse
 from fairlead.record.gil_summary import GilSummary, StackLoss
-from fairlead.record.recording import Recording
 from fairlead.report.gil import stacks as gil_stacks
 
 pytestmark = pytest.mark.ends
-
-
-@pytest.fixture(scope="module")
-def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    simulation = Simulation(example("convoy"), until_ns=500 * MS)
-    return simulation.writer().save(tmp_path_factory.mktemp("recordings") / "convoy.flrec")
-
-
-@pytest.fixture(scope="module")
-def summary(recording: Path) -> GilSummary:
-    return analyse(Recording(recording))
 
 
 def is_speedscope(file: dict[str, Any]) -> bool:
@@ -54,11 +39,13 @@ def is_speedscope(file: dict[str, Any]) -> bool:
     return True
 
 
-def test_speedscope_file_keeps_to_the_model_and_adds_up_to_the_time_waited(summary: GilSummary) -> None:
-    file = json.loads(gil_stacks.speedscope(summary))
+def test_speedscope_file_keeps_to_the_model_and_adds_up_to_the_time_waited(
+    convoy_summary: GilSummary,
+) -> None:
+    file = json.loads(gil_stacks.speedscope(convoy_summary))
     assert is_speedscope(file)
     assert file["name"] == "app.py --fast"
-    waited = sum(loss.seconds for loss in summary.stacks)
+    waited = sum(loss.seconds for loss in convoy_summary.stacks)
     assert waited > 0
     assert sum(p["endValue"] for p in file["profiles"]) / 1e9 == pytest.approx(waited, abs=1e-6)
     names = {frame["name"] for frame in file["shared"]["frames"]}
@@ -66,8 +53,10 @@ def test_speedscope_file_keeps_to_the_model_and_adds_up_to_the_time_waited(summa
     assert {"name": "work", "file": "cpu.py", "line": 10} in file["shared"]["frames"]
 
 
-def test_collapsed_stacks_lead_from_the_waiter_to_the_holders_innermost_frame(summary: GilSummary) -> None:
-    lines = gil_stacks.collapsed(summary).splitlines()
+def test_collapsed_stacks_lead_from_the_waiter_to_the_holders_innermost_frame(
+    convoy_summary: GilSummary,
+) -> None:
+    lines = gil_stacks.collapsed(convoy_summary).splitlines()
     for line in lines:
         assert re.fullmatch(r"[^;]+(;[^;]+)+ [1-9]\d*", line)
         assert line.count(";waits for;") == 1
@@ -76,10 +65,10 @@ def test_collapsed_stacks_lead_from_the_waiter_to_the_holders_innermost_frame(su
     at = dearest.index("waits for")
     assert dearest[at + 1 :] == ["cpu", "main (cpu.py:99)", "work (cpu.py:10)"]
     total = sum(int(line.rpartition(" ")[2]) for line in lines)
-    assert total == pytest.approx(sum(loss.seconds for loss in summary.stacks) * 1e6, abs=len(lines))
+    assert total == pytest.approx(sum(loss.seconds for loss in convoy_summary.stacks) * 1e6, abs=len(lines))
 
 
-def test_names_cannot_break_a_line_or_a_frame(summary: GilSummary) -> None:
+def test_names_cannot_break_a_line_and_without_waits_there_are_no_stacks(convoy_summary: GilSummary) -> None:
     frames = (("f;g\nh", "a b;c.py", 3),)
     loss = StackLoss(
         gil=0,
@@ -91,23 +80,18 @@ def test_names_cannot_break_a_line_or_a_frame(summary: GilSummary) -> None:
         waits=1,
         max_seconds=1.0,
     )
-    text = gil_stacks.collapsed(replace(summary, threads=(), stacks=(loss,)))
+    text = gil_stacks.collapsed(replace(convoy_summary, threads=(), stacks=(loss,)))
     assert text == "thread 7;f,g h (a b,c.py:3);waits for;(no thread: the GIL was free) 1000000"
-
-
-def test_recording_without_waits_has_no_stacks(summary: GilSummary) -> None:
-    alone = replace(summary, stacks=())
+    alone = replace(convoy_summary, stacks=())
     assert gil_stacks.collapsed(alone) == ""
     assert is_speedscope(json.loads(gil_stacks.speedscope(alone)))
 
 
 @pytest.mark.parametrize(("form", "suffix"), [("collapsed", ".folded"), ("speedscope", ".speedscope.json")])
 def test_command_writes_them_beside_the_recording(
-    form: str, suffix: str, recording: Path, summary: GilSummary, capsys: pytest.CaptureFixture[str]
+    form: str, suffix: str, convoy: Path, convoy_summary: GilSummary, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["report", str(recording), "--format", form])
-    assert not ended.value.code
-    written = recording.with_name(recording.name + suffix)
+    assert exit_status("report", convoy, "--format", form) == 0
+    written = convoy.with_name(convoy.name + suffix)
     assert f"wrote {written}" in capsys.readouterr().err
-    assert written.read_text(encoding="utf-8") == getattr(gil_stacks, form)(summary) + "\n"
+    assert written.read_text(encoding="utf-8") == getattr(gil_stacks, form)(convoy_summary) + "\n"

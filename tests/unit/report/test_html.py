@@ -21,7 +21,6 @@ from fairlead.report.summary.pictures import curves
 
 pytestmark = pytest.mark.ends
 
-pytest.importorskip("jinja2")
 
 VOID = {"meta", "link", "input", "br"}
 HOSTILE = (
@@ -100,24 +99,18 @@ def page(source: str) -> Page:
     return Page(source)
 
 
-def test_page_loads_nothing(page: Page) -> None:
+def test_page_loads_nothing_runs_nothing_and_is_small(page: Page, source: str) -> None:
     loading = ("src", "srcset", "data", "action", "formaction", "poster", "background", "ping", "xlink:href")
     for tag, attrs in page.elements:
         assert not set(loading) & set(attrs), (tag, attrs)
         assert (attrs.get("href") or "#").startswith(("#", "data:,")), (tag, attrs)
     style = "".join(page.text_of("style")) + "".join(a.get("style") or "" for _, a in page.elements)
     assert not re.search(r"url\(|@import", style)
-
-
-def test_no_script_may_run(page: Page) -> None:
     policy = next(a["content"] for a in page.all("meta") if a.get("http-equiv"))
     assert policy is not None
     assert policy.startswith("default-src 'none';")
     assert "script-src" not in policy
     assert page.all("script") == []
-
-
-def test_page_of_a_whole_run_stays_under_half_a_megabyte(source: str) -> None:
     assert len(source.encode()) < 500_000
 
 
@@ -134,15 +127,12 @@ def test_every_measured_series_has_a_curve_and_a_row(summary: Summary, page: Pag
     assert all(tag == "svg" and a["role"] == "img" and a["aria-label"] for tag, a in curves)
 
 
-def test_head_of_the_page_is_five_claims_with_a_picture_each(page: Page) -> None:
+def test_claims_stand_at_the_head_and_each_with_what_would_falsify_it(page: Page, summary: Summary) -> None:
     begin = next(i for i, (_, a) in enumerate(page.elements) if a.get("id") == "answers")
     end = next(i for i, (tag, _) in enumerate(page.elements) if i > begin and tag == "nav")
     head = page.elements[begin:end]
     assert [tag for tag, _ in head].count("article") == 5
     assert sum(tag == "svg" and a.get("role") == "img" for tag, a in head) == 5
-
-
-def test_every_claim_is_shown_with_what_would_falsify_it(summary: Summary, page: Page) -> None:
     rows = page.visible
     for claim in summary.claims:
         assert claims.interval(claim) in rows
@@ -150,15 +140,12 @@ def test_every_claim_is_shown_with_what_would_falsify_it(summary: Summary, page:
         assert claim.verdict in rows
 
 
-def test_machine_and_conditions_stand_under_the_title(summary: Summary, page: Page) -> None:
+def test_conditions_subjects_losses_and_environment_are_shown(summary: Summary, page: Page) -> None:
     assert claims.machine(summary) in page.visible
     assert claims.conditions(summary) in page.visible
     assert not page.of_class("busy")
     busy = replace(summary, conditions=replace(summary.conditions, highest_load=0.5))
     assert Page(html.render(busy)).of_class("busy")
-
-
-def test_every_subject_is_asked_and_explained(summary: Summary, page: Page) -> None:
     for subject in summary.subjects:
         assert subject.question in page.visible
         assert subject.explanation in page.visible
@@ -167,6 +154,14 @@ def test_every_subject_is_asked_and_explained(summary: Summary, page: Page) -> N
         "1 + 1 + 2 + 2 + 3 + 3 + 4 + 4 + 5 + 5 + 6 + 6 + 1 = 43 = 2 (1 + 2 + 3 + 4 + 5 + 6) + 1"
         in page.visible
     )
+    assert "needs fork, and this build was made without it" in page.visible
+    assert summary.problems[0] in page.visible
+    for verdict, (meaning, what) in words.VERDICTS.items():
+        assert verdict in page.visible
+        assert meaning in page.visible
+        assert what in page.visible
+    assert "Linux 6.1.0" in page.visible
+    assert all(p["path"] in page.visible for p in summaries.PYTHONS)
 
 
 def test_panel_comes_with_fit_reference_and_view(summary: Summary) -> None:
@@ -217,18 +212,7 @@ def test_medians_lie_where_the_axes_say() -> None:
     assert y0 > y1 > y2
 
 
-def test_losses_and_legend_and_environment_are_shown(summary: Summary, page: Page) -> None:
-    assert "needs fork, and this build was made without it" in page.visible
-    assert summary.problems[0] in page.visible
-    for verdict, (meaning, what) in words.VERDICTS.items():
-        assert verdict in page.visible
-        assert meaning in page.visible
-        assert what in page.visible
-    assert "Linux 6.1.0" in page.visible
-    assert all(p["path"] in page.visible for p in summaries.PYTHONS)
-
-
-def test_headings_are_in_order_and_tables_have_heads_with_a_scope(page: Page) -> None:
+def test_headings_tables_and_links_are_whole(page: Page) -> None:
     levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch("h[1-6]", tag)]
     assert levels[0] == 1
     assert levels.count(1) == 1
@@ -236,9 +220,6 @@ def test_headings_are_in_order_and_tables_have_heads_with_a_scope(page: Page) ->
     assert all(a.get("scope") for a in page.all("th"))
     assert len(page.all("caption")) == len(page.all("table"))
     assert all(a.get("aria-label") for _, a in page.elements if a.get("role") in {"img", "region"})
-
-
-def test_links_inside_the_page_lead_somewhere(page: Page) -> None:
     ids = [a["id"] for _, a in page.elements if a.get("id")]
     assert len(ids) == len(set(ids))
     assert {a["href"] for a in page.all("a")} <= {f"#{i}" for i in ids}
@@ -246,40 +227,28 @@ def test_links_inside_the_page_lead_somewhere(page: Page) -> None:
 
 def hostile_summary() -> Summary:
     rng = random.Random(1)
-    curves = [
-        replace(
-            summaries.series(rng, bad, summaries.interpreter(bad, bad, bad, path=bad, build={bad: bad})),
-            label=bad,
-            variant={bad: bad},
-            failures=(bad,),
+    curves = []
+    for bad in HOSTILE:
+        python = summaries.interpreter(bad, bad, bad, path=bad, build={bad: bad})
+        curve = summaries.series(rng, bad, python, label=bad, failures=(bad,))
+        curves.append(replace(curve, variant={bad: bad}))
+    claims = tuple(
+        summaries.ratio_claim(
+            one, topic=one.experiment, text=one.experiment,
+            published=(Published(label=one.experiment, value=2.0),),
+            sides=(Side(what=one.experiment, n=1, median=1.0),),
         )
-        for bad in HOSTILE
-    ]
-    curves.append(summaries.skipped("square.mutex", reason=HOSTILE[0]))
+        for one in curves
+    )  # fmt: skip
     subjects = tuple(
         replace(s, title=bad, question=bad, explanation=bad, size_name=bad)
         for s, bad in zip(summaries.SUBJECTS, HOSTILE, strict=False)
     )
-    environment = {bad: {bad: [bad]} for bad in HOSTILE}
     return summaries.summary(
-        *curves,
-        subjects=subjects,
-        environment=environment,
-        claims=tuple(
-            summaries.ratio_claim(
-                one,
-                topic=one.experiment,
-                text=one.experiment,
-                published=(Published(label=one.experiment, value=2.0),),
-                sides=(Side(what=one.experiment, n=1, median=1.0),),
-            )
-            for one in curves
-            if one.cells
-        ),
-        problems=HOSTILE,
-        started=HOSTILE[0],
+        *curves, summaries.skipped("square.mutex", reason=HOSTILE[0]), subjects=subjects, claims=claims,
+        environment={bad: {bad: [bad]} for bad in HOSTILE}, problems=HOSTILE, started=HOSTILE[0],
         finished=HOSTILE[1],
-    )
+    )  # fmt: skip
 
 
 def test_hostile_names_are_text_and_nothing_else() -> None:
@@ -294,37 +263,27 @@ def test_hostile_names_are_text_and_nothing_else() -> None:
     assert any(HOSTILE[0] in text for tag, text in page.texts if tag == "title")
 
 
-def test_empty_summary_is_a_page_without_plots() -> None:
+def test_odd_summaries_are_pages_that_say_so() -> None:
     page = Page(html.render(summaries.summary(environment={})))
     assert page.all("script") == []
     assert "holds no sample" in page.visible
     assert "Nothing is recorded about the machine." in page.visible
-
-
-def test_everything_skipped_is_a_page_of_reasons() -> None:
     curves = [summaries.skipped("square.mutex", p, f"reason {i}") for i, p in enumerate(summaries.PYTHONS)]
     page = Page(html.render(summaries.summary(*curves)))
     assert page.all("script") == []
     assert "Nothing could be measured" in page.visible
     assert all(f"reason {i}" in page.visible for i in range(len(curves)))
-
-
-def test_one_size_and_zero_seconds_can_be_drawn() -> None:
     curve = summaries.series(random.Random(1), sizes=(1,))
     zero = replace(curve.cells[0], values=(0.0, 0.0), median=0.0, low=0.0, high=0.0, factor=None)
     page = Page(html.render(summaries.summary(replace(curve, cells=(zero,)))))
     assert len(page.of_class("curve")) == 1
-
-
-def test_two_environments_are_pointed_out() -> None:
     page = Page(html.render(summaries.summary(summaries.series(random.Random(1)), environments=2)))
     assert "2 different environments" in page.visible
 
 
-@pytest.mark.parametrize("library", ["jinja2"])
-def test_without_a_library_the_error_names_the_extra(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(MissingExtraError, match=rf"{library}.*fairlead\[lab\]"):
+def test_without_jinja_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(MissingExtraError, match=r"jinja2.*fairlead\[lab\]"):
         html.render(summaries.summary())
 
 

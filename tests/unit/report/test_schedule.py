@@ -11,22 +11,21 @@ from fairlead.report.summary.pictures import schedule
 
 pytestmark = pytest.mark.ends
 
-SIZES = range(1, 13)
 
-
-@pytest.mark.parametrize("n", SIZES)
-def test_starting_costs_two_triangles_and_one(n: int) -> None:
+@pytest.mark.parametrize("n", range(1, 13))
+def test_costs_of_a_schedule_are_triangles(n: int) -> None:
     assert schedule.turns(schedule.passes("start", n)) == 2 * sum(range(1, n + 1)) + 1
-
-
-@pytest.mark.parametrize("n", SIZES)
-def test_passing_a_lock_costs_one_triangle(n: int) -> None:
     assert schedule.turns(schedule.passes("pass", n)) == sum(range(1, n + 1))
 
 
-def test_three_starts_run_in_the_published_order() -> None:
+def test_three_starts_run_in_the_published_order_and_the_sum_is_written_out() -> None:
     runs = [p.runs for p in schedule.passes("start", 3)]
     assert runs == [(0,), (1,), (0, 1), (2, 1), (0, 2, 1), (3, 2, 1), (0,)]
+    start, lock = schedule.passes("start", 3), schedule.passes("pass", 3)
+    assert schedule.sum_in_words(start, 3) == "1 + 1 + 2 + 2 + 3 + 3 + 1 = 13 = 2 (1 + 2 + 3) + 1"
+    assert schedule.sum_in_words(lock, 3) == "1 + 2 + 3 = 6"
+    assert schedule.passes("", 6) == ()
+    assert schedule.svg("", 6, "threads") == ""
 
 
 @pytest.mark.parametrize("kind", ["start", "pass"])
@@ -53,26 +52,12 @@ def test_picture_shows_a_box_for_each_turn_and_each_wait(kind: str, n: int) -> N
     assert f"{schedule.turns(drawn)} turns in all" in picture.get("aria-label", "")
 
 
-def test_picture_stays_inside_its_frame() -> None:
+def test_picture_stays_inside_its_frame_and_its_words_are_text() -> None:
     picture = ElementTree.fromstring(schedule.svg("start", 6, "processes"))
     _, _, width, height = map(float, picture.get("viewBox", "").split())
     for rect in picture.iter("rect"):
         assert float(rect.get("x", "")) + float(rect.get("width", "")) <= width
         assert float(rect.get("y", "")) + float(rect.get("height", "")) <= height
-
-
-def test_sum_is_written_out_as_drawn() -> None:
-    start, lock = schedule.passes("start", 3), schedule.passes("pass", 3)
-    assert schedule.sum_in_words(start, 3) == "1 + 1 + 2 + 2 + 3 + 3 + 1 = 13 = 2 (1 + 2 + 3) + 1"
-    assert schedule.sum_in_words(lock, 3) == "1 + 2 + 3 = 6"
-
-
-def test_an_experiment_without_a_schedule_has_no_picture() -> None:
-    assert schedule.passes("", 6) == ()
-    assert schedule.svg("", 6, "threads") == ""
-
-
-def test_size_name_with_markup_is_escaped() -> None:
     picture = ElementTree.fromstring(schedule.svg("pass", 2, '"<b>threads'))
     assert any(t.text == '"<b>thread 1' for t in picture.iter("text"))
 

@@ -20,25 +20,13 @@ pytestmark = pytest.mark.ends
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
-        (None, "-"),
-        (0.0, "0 s"),
-        (0.0407, "40.7 ms"),
-        (0.9994, "999 ms"),
-        (0.9999, "1.00 s"),
-        (0.00999999, "10.0 ms"),
-        (71e-6, "71.0 us"),
-        (4.2e-9, "4.20 ns"),
-        (10.99, "11.0 s"),
+        (None, "-"), (0.0, "0 s"), (0.0407, "40.7 ms"), (0.9994, "999 ms"), (0.9999, "1.00 s"),
+        (0.00999999, "10.0 ms"), (71e-6, "71.0 us"), (4.2e-9, "4.20 ns"), (10.99, "11.0 s"),
         (4070.0, "4070 s"),
     ],
-)
+)  # fmt: skip
 def test_seconds_have_three_digits_and_a_fitting_unit(value: float | None, shown: str) -> None:
     assert units.seconds(value) == shown
-
-
-def test_interval_is_in_the_unit_of_its_median() -> None:
-    assert units.interval(0.0399, 1.2, 0.0407) == "[39.9, 1200]"
-    assert units.interval(None, 1.2, 0.0407) == ""
 
 
 @pytest.mark.parametrize(
@@ -67,7 +55,7 @@ def test_moment_is_shown_in_utc(text: str, shown: str) -> None:
     assert names.moment(text) == shown
 
 
-def test_labels_differ_when_version_and_name_are_the_same() -> None:
+def test_labels_differ_when_version_and_name_are_the_same_and_name_a_build_without_a_gil() -> None:
     rng = random.Random(1)
     twins = [summaries.interpreter(path=f"/opt/{i}/python") for i in range(2)]
     twins += [summaries.interpreter("3.13#2"), summaries.interpreter(build={"debug": True})]
@@ -76,9 +64,6 @@ def test_labels_differ_when_version_and_name_are_the_same() -> None:
     assert len(set(labels)) == len(labels) == 4
     assert "CPython 3.13.0 (3.13#2)" in labels
     assert "CPython 3.13.0 (3.13) (/opt/1/python)" in labels
-
-
-def test_label_names_a_free_threaded_build_and_its_gil() -> None:
     rng = random.Random(1)
     with_gil = summaries.interpreter("3.13t", "3.13.1", free_threaded=True, gil=True)
     roster = names.Roster([summaries.series(rng, python=p) for p in (summaries.PYTHONS[3], with_gil)])
@@ -88,22 +73,21 @@ def test_label_names_a_free_threaded_build_and_its_gil() -> None:
     ]
 
 
-def test_fit_line_names_exponent_interval_and_model() -> None:
+def test_fit_cell_and_exponent_are_a_few_words() -> None:
     fit = Fit(exponent=2.05, low=1.98, high=2.11, model="n^2")
     assert words.fit(fit) == "grows as n^2.05 [1.98, 2.11] -> n^2"
     assert words.fit(replace(fit, model="undecided")).endswith("-> undecided")
     assert words.fit(replace(fit, exponent=None)) == "no exponent"
-
-
-def test_cell_is_its_median_with_the_reach_of_its_interval_or_its_modes() -> None:
     cell = summaries.series(random.Random(1)).cells[0]
     plain = replace(cell, median=0.344, low=0.3, high=0.433, modes=(0.344,))
     assert words.cell(plain) == "344 ms ± 26 %"
     assert words.cell(replace(plain, low=0.3435, high=0.3445)) == "344 ms ± 0.1 %"
     assert words.cell(replace(plain, modes=(0.19, 4.1))) == "190 ms or 4.10 s"
+    assert words.power(-0.001) == "n^0.00"
+    assert words.bounds(-0.004, 0.02) == "[0.00, 0.02]"
 
 
-def test_reference_is_placed_against_the_interval() -> None:
+def test_references_stand_against_the_interval_and_belong_to_variant_and_implementation() -> None:
     fit = Fit(exponent=2.05, low=1.98, high=2.11, model="n^2")
     published = Reference(label="there", points=((100, 0.1), (1000, 10.0)), exponent=None)
     assert words.reference_exponent(published) == pytest.approx(2.0)
@@ -112,9 +96,6 @@ def test_reference_is_placed_against_the_interval() -> None:
     )
     assert words.reference(replace(published, exponent=1.2), fit).endswith("flatter than here")
     assert words.reference(replace(published, exponent=2.5), fit).endswith("steeper than here")
-
-
-def test_references_belong_to_variant_and_implementation() -> None:
     rng = random.Random(1)
     mutex, semaphore, _ = summaries.SUBJECTS
     on = {p["name"]: summaries.series(rng, python=p) for p in summaries.PYTHONS}
@@ -132,6 +113,10 @@ def test_notes_are_two_populations_and_what_the_fit_says() -> None:
         "the curve bends",
     ]
     assert list(words.notes(summaries.series(random.Random(1)))) == []
+    rng = random.Random(1)
+    found = words.subjects(summaries.summary(summaries.series(rng, "new.one"), summaries.series(rng)))
+    assert [subject.id for subject, _ in found] == ["square.mutex", "new.one"]
+    assert found[1][0].title == "new.one"
 
 
 def test_headline_is_the_news_of_the_convoy_or_of_the_first_settled_claim() -> None:
@@ -176,18 +161,6 @@ def test_a_busy_machine_is_called_one_and_each_disturbance_is_named() -> None:
     assert claims.conditions(summaries.summary(curve)) == "28 samples"
 
 
-def test_exponent_a_little_below_zero_has_no_sign() -> None:
-    assert words.power(-0.001) == "n^0.00"
-    assert words.bounds(-0.004, 0.02) == "[0.00, 0.02]"
-
-
-def test_experiments_without_a_subject_come_last_under_their_id() -> None:
-    rng = random.Random(1)
-    found = words.subjects(summaries.summary(summaries.series(rng, "new.one"), summaries.series(rng)))
-    assert [subject.id for subject, _ in found] == ["square.mutex", "new.one"]
-    assert found[1][0].title == "new.one"
-
-
 @pytest.mark.parametrize("experiment", catalogue().values(), ids=lambda e: e.id)
 def test_every_subject_of_the_catalogue_can_be_shown(experiment) -> None:  # type: ignore[no-untyped-def]
     subject = experiment.subject
@@ -199,29 +172,22 @@ def test_every_subject_of_the_catalogue_can_be_shown(experiment) -> None:  # typ
 @pytest.mark.parametrize(
     ("value", "unit", "shown"),
     [
-        (8.1e-6, "s", "8.10 us"),
-        (1536, "KiB", "1.50 MiB"),
-        (0.98, "share", "98 %"),
-        (1.8, "ratio", "x1.80"),
-        (2_412.4, "per s", "2,412/s"),
-        (20_412.4, "per s", "20.4 k/s"),
-        (49_123_456.0, "per s", "49.1 M/s"),
-        (0.5, "per s", "0.50/s"),
-        (12, "count", "12"),
-        (1.5, "count", "1.50"),
-        (12_403.2, "count", "12,403"),
-        (None, "count", "-"),
-        (None, "per s", "-"),
+        (8.1e-6, "s", "8.10 us"), (1536, "KiB", "1.50 MiB"), (0.98, "share", "98 %"),
+        (1.8, "ratio", "x1.80"), (2_412.4, "per s", "2,412/s"), (20_412.4, "per s", "20.4 k/s"),
+        (49_123_456.0, "per s", "49.1 M/s"), (0.5, "per s", "0.50/s"), (12, "count", "12"),
+        (1.5, "count", "1.50"), (12_403.2, "count", "12,403"), (None, "count", "-"), (None, "per s", "-"),
         (None, "s", "-"),
     ],
-)
+)  # fmt: skip
 def test_metric_is_shown_in_its_unit(value: float | None, unit: Unit, shown: str) -> None:
     assert units.metric(value, unit) == shown
 
 
-def test_no_line_ends_between_a_number_and_its_unit() -> None:
+def test_units_stay_with_their_numbers_and_intervals_in_that_of_the_median() -> None:
     bound = units.bound("load 89 % (5 % of samples above 96 %), core speed ± 22 %, 3 cores, 1.5 ms, 2 of 3")
     assert bound.split(" ") == [
         "load", "89\u00a0%", "(5\u00a0%", "of", "samples", "above", "96\u00a0%),", "core", "speed",
         "±\u00a022\u00a0%,", "3\u00a0cores,", "1.5\u00a0ms,", "2", "of", "3",
     ]  # fmt: skip
+    assert units.interval(0.0399, 1.2, 0.0407) == "[39.9, 1200]"
+    assert units.interval(None, 1.2, 0.0407) == ""

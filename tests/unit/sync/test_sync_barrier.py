@@ -238,3 +238,11 @@ def test_senseless_actions_are_refused() -> None:
         Barrier(2, 3)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         Barrier("2")  # type: ignore[arg-type]
+
+
+def test_wait_without_a_time_has_the_barriers_own() -> None:
+    barrier = Barrier(2, timeout=1e-3)
+    for arguments in ((), (None,)):
+        with pytest.raises(errors.BrokenBarrierError):
+            barrier.wait(*arguments)
+        barrier.reset()

@@ -332,9 +332,29 @@ def test_thread_s_wait_in_a_task_is_refused(condition: Condition) -> None:
     run(main())
 
 
-def test_closing_a_loop_with_a_waiter_releases_no_other_holders_lock(condition: Condition) -> None:
+async def once_in_task(condition: Condition) -> None:
+    await in_task(condition, [])
+
+
+async def twice_in_task(condition: Condition) -> None:
+    async with condition:
+        await in_task(condition, [])
+
+
+async def without_a_block(condition: Condition) -> None:
+    await condition.acquire_async()
+    await condition.wait_async()
+
+
+@pytest.mark.parametrize(
+    ("make", "wait"),
+    [(Lock, once_in_task), (RLock, once_in_task), (RLock, twice_in_task), (Lock, without_a_block)],
+    ids=["Lock", "RLock", "twice", "without-a-block"],
+)
+def test_closing_a_loop_with_a_waiter_releases_no_other_holders_lock(make: Any, wait: Any) -> None:
+    condition = Condition(make())
     loop = asyncio.new_event_loop()
-    task = loop.create_task(in_task(condition, []))
+    task = loop.create_task(wait(condition))
     loop.run_until_complete(until_async(waiting(condition, 1)))
     keep = threading.Event()
 
@@ -356,8 +376,13 @@ def test_closing_a_loop_with_a_waiter_releases_no_other_holders_lock(condition: 
 
     async def again() -> None:
         async with condition:
-            pass
+            await asyncio.sleep(0)
 
+    if make is Lock:  # any thread may release it
+        closed_within = again()
+        closed_within.send(None)
+        closed_within.close()
+        assert free(condition)
     run(again())
     assert free(condition)
 

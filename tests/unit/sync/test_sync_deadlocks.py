@@ -250,28 +250,27 @@ def test_tasks_with_reentrant_and_readers_writer_locks_are_found(kind: Any) -> N
     run(main())
 
 
-def test_timed_waits_selects_and_readers_behind_a_writer_are_no_deadlock() -> None:
+@pytest.mark.parametrize("gives_up", [False, True], ids=["chooses", "gives-up"])
+def test_circle_that_a_choice_or_a_timeout_can_end_is_no_deadlock(gives_up: bool) -> None:
     first, second, event, together = Lock(), Lock(), Event(), threading.Barrier(2)
-    shared = RWLock()
 
-    def gives_up() -> None:
+    def may_go_on() -> None:
         first.acquire()
         together.wait(40)
-        second.acquire(timeout=1000)
+        if gives_up:
+            second.acquire(timeout=1000)
+        else:
+            select(second.acquire_async(), event.wait_async())
         give(first)
 
-    def chooses() -> None:
-        second.acquire()
-        together.wait(40)
-        select(first.acquire_async(), event.wait_async())
-        give(second)
-
-    with threads({"gives up": gives_up, "chooses": chooses}, [first, second]):
+    with threads({"may": may_go_on, "waits": hold_and_take(second, together, first)}, [first, second]):
         until(lambda: first.statistics().waiting == second.statistics().waiting == 1)
         assert find_deadlocks() == ()
         event.set()
 
-    inner, inside = Lock(), Event()
+
+def test_readers_behind_a_writer_are_no_deadlock() -> None:
+    shared, inner, inside = RWLock(), Lock(), Event()
 
     def reader() -> None:
         with shared.reading:

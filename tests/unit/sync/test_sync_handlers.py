@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -188,6 +189,22 @@ def test_awaitable_that_is_begun_takes_no_other_step(kind: str, method: str) -> 
     assert semaphore.statistics().waiting == 1
     ticket.close()
     assert semaphore.statistics().waiting == 0
+
+
+@pytest.mark.parametrize("select_it", [False, True], ids=["operation", "selection"])
+def test_awaitable_that_is_dropped_while_it_waits_leaves_the_queue(select_it: bool) -> None:
+    loop, semaphore = Loop(), Semaphore(0)
+    with loop.task():
+        awaited: Any = semaphore.acquire_async()
+        if select_it:
+            awaited = select_async(awaited)
+        awaited.send(None)
+    assert semaphore.statistics().waiting == 1
+    del awaited
+    gc.collect()
+    assert semaphore.statistics().waiting == 0
+    semaphore.release()
+    assert semaphore.statistics().value == 1
 
 
 def test_tape_that_is_shared_while_it_is_shared_is_shared_once() -> None:

@@ -150,3 +150,11 @@ def test_guard_lets_one_in_and_refuses_the_second_at_once() -> None:
     with guard:
         pass
     assert repr(guard) == "<fairlead.sync.ResourceGuard free>"
+
+
+def test_thread_waits_where_there_are_no_tokens_until_there_are() -> None:
+    limiter = CapacityLimiter(0)
+    waiter = Thread(limiter.acquire)
+    until(lambda: limiter.statistics().waiting == 1)
+    limiter.total_tokens = 1
+    assert waiter.result() is True

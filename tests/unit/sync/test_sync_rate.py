@@ -15,9 +15,9 @@ import pytest
 import trio
 from waiting import Thread, run, until, until_async
 
-from fairlead import errors, machine
+from fairlead import _native, errors, machine
 from fairlead.sync import ManualClock, RateLimiter, select
-from fairlead.wait import Mailbox
+from fairlead.wait import Mailbox, current_mailbox
 
 pytestmark = pytest.mark.ends_and_free
 
@@ -219,19 +219,42 @@ def test_no_timer_and_no_cycle_keeps_a_limiter_alive() -> None:
     assert gone() is None
 
 
+class Future:
+    """Of a loop that runs no task."""
+
+    def done(self) -> bool:
+        return False
+
+    def set_result(self, _: None) -> None: ...
+
+    def __await__(self) -> Any:
+        yield
+
+
+def test_wait_that_is_closed_stops_its_timer() -> None:
+    class Timer:
+        def __init__(self, seconds: float, _function: object) -> None:
+            self.seconds, self.stopped = seconds, False
+            timers.append(self)
+
+        def cancel(self) -> None:
+            self.stopped = True
+
+    timers: list[Timer] = []
+    port = Mailbox(Future, None, Timer)
+    limiter = RateLimiter(1, 3600)
+    _native.use_mailboxes(lambda: port)
+    try:
+        assert limiter.acquire(False)
+        waiter = limiter.acquire_async()
+        waiter.send(None)
+        waiter.close()
+    finally:
+        _native.use_mailboxes(current_mailbox)
+    assert [(0 < one.seconds <= 3600, one.stopped) for one in timers] == [(True, True)]
+
+
 def test_loop_whose_mailbox_has_no_timers_is_refused() -> None:
-    class Future:
-        def done(self) -> bool:
-            return False
-
-        def set_result(self, _: None) -> None: ...
-
-        def __await__(self) -> Any:
-            yield
-
-    from fairlead import _native
-    from fairlead.wait import current_mailbox
-
     limiter = RateLimiter(1, 3600)
     port = Mailbox(Future)
     _native.use_mailboxes(lambda: port)

@@ -126,3 +126,27 @@ def test_cycle_through_sent_and_returned_items_is_collected() -> None:
         gone = begin(what)
         gc.collect()
         assert gone() is None, what
+
+
+def test_timeout_that_is_put_off_ends_its_block_at_the_next_wait() -> None:
+    async def main() -> None:
+        sender, receiver = channel(0)
+        limit, log = asyncio.timeout(3600), []
+
+        async def body() -> None:
+            try:
+                async with limit:
+                    await sender.send_async(1)
+                    log.append("sent")
+                    await asyncio.sleep(3600)
+            except TimeoutError:
+                log.append("timed out")
+
+        task = asyncio.ensure_future(body())
+        await until_async(lambda: sender.statistics().sending == 1)
+        limit.reschedule(0)  # in the next turn, in which the sender would resume after it
+        assert receiver.receive_nowait() == 1
+        await task
+        assert log == ["sent", "timed out"]
+
+    run(main())

@@ -108,6 +108,19 @@ def test_reader_can_neither_write_nor_become_upgradable(lock: RWLock) -> None:
     run(main())
 
 
+def test_thread_that_would_wait_for_its_own_loops_upgradable_task_gets_an_error(lock: RWLock) -> None:
+    async def goes_on_to_write() -> None:
+        with pytest.raises(errors.DeadlockError, match="inside this lock"), lock.upgradable:
+            pass
+        assert lock.upgradable.acquire(timeout=1e-6) is False
+
+    async def main() -> None:
+        async with lock.upgradable:
+            await asyncio.ensure_future(goes_on_to_write())
+
+    run(main())
+
+
 def test_thread_that_is_kept_out_by_a_writer_that_waits_for_its_own_task_gets_an_error(lock: RWLock) -> None:
     async def reads() -> None:
         with pytest.raises(errors.DeadlockError), lock.reading:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import trio
+from endings import HandlerRan, handling, interrupting
 from waiting import Thread, until, until_async
 
 from fairlead import errors
@@ -236,3 +237,20 @@ def test_bad_cases_are_refused_and_spend_nothing() -> None:
             await selection
 
     run(main())
+
+
+def test_what_a_signal_handler_grants_before_it_raises_goes_back() -> None:
+    lock, semaphore = Lock(), Semaphore(0, fair=True)
+    lock.acquire()
+
+    def grant() -> None:
+        semaphore.release()
+        raise HandlerRan
+
+    with handling(grant):
+        sender = interrupting(lambda: waiting(lock, semaphore) == [1, 1])
+        with pytest.raises(HandlerRan):
+            select(lock.acquire_async(), semaphore.acquire_async())
+        sender.result()
+    assert waiting(lock, semaphore) == [0, 0]
+    assert semaphore.acquire(False)

@@ -7,6 +7,7 @@ from endings import until_trio
 from waiting import Thread
 
 from fairlead.sync import Semaphore, SimpleQueue
+from fairlead.wait import Mailbox, current_mailbox
 
 
 def test_cancelled_scope_ends_no_wait_for_what_is_free() -> None:
@@ -45,7 +46,11 @@ def test_runs_one_after_another_have_ports_of_their_own() -> None:
         thread = Thread(lambda: line.put("thing"))
         assert await line.get_async() == "thing"
         thread.result()
+        ports.append(current_mailbox())
+        assert current_mailbox() is ports[-1]
 
+    ports: list[Mailbox] = []
     for _ in range(3):
         trio.run(main)
+    assert len(set(ports)) == 3
     assert line.statistics() == (0, 0)

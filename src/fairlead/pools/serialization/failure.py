@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-_HERE = os.path.dirname(__file__)  # noqa: PTH120 - workers import this, and pathlib takes long
+_POOLS = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 - workers import this, and pathlib takes long
 
 
 class WorkerTraceback(Exception):
@@ -155,6 +155,6 @@ def _text(error: BaseException) -> str:
     import traceback
 
     where: TracebackType | None = error.__traceback__
-    while where is not None and where.tb_frame.f_code.co_filename.startswith(_HERE):
+    while where is not None and where.tb_frame.f_code.co_filename.startswith(_POOLS):
         where = where.tb_next
     return "".join(traceback.format_exception(type(error), error, where))
