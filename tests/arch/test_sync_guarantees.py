@@ -6,12 +6,15 @@ import re
 from pathlib import Path
 
 import pytest
+from specifications import SPECIFICATIONS
+from specifications.processes import SHARED
 
 pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "sync-guarantees.md").read_text()
-NAMED = re.findall(r"`((?:\w+/)+test_\w+\.py)::(\w+)`", PAGE)
+NAMED = re.findall(r"`((?:\w+/)+test_\w+\.py)::(\w+)(?:\[(\w+)\])?`", PAGE)
+ROWS = {one.__name__ for one in [*SPECIFICATIONS, *SHARED]}
 SCENARIOS = re.findall(r"`((?:[a-z]+-)+\d(?:-[a-z]+)*)`", PAGE)
 
 
@@ -19,10 +22,11 @@ def test_every_test_that_is_named_exists() -> None:
     assert len(NAMED) > 80
     missing = [
         f"{path}::{name}"
-        for path, name in NAMED
+        for path, name, _ in NAMED
         if not re.search(rf"^(?:def|async def|class) {name}\b", (ROOT / "tests" / path).read_text(), re.M)
     ]
     assert missing == []
+    assert {row for _, _, row in NAMED if row} - ROWS == set()
 
 
 def test_every_scenario_that_is_named_is_run_by_the_model() -> None:

@@ -6,8 +6,15 @@ The suite must give the same answer twice, also on a machine that is busy. To lo
 
 from __future__ import annotations
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 
-settings.register_profile("suite", deadline=None, derandomize=True, print_blob=True)
-settings.register_profile("search", deadline=None, max_examples=2000, print_blob=True)
+settings.register_profile(
+    "suite",
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    report_multiple_bugs=False,
+    phases=set(Phase) - {Phase.explain},  # which traces each line: a machine's failure would come too late
+)
+settings.register_profile("search", settings.get_profile("suite"), derandomize=False, max_examples=2000)
 settings.load_profile("suite")

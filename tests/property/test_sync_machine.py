@@ -1,109 +1,152 @@
-"""Lock and Semaphore against a model, by sequences of calls of one loop's tasks and of its thread."""
+"""Each primitive against its sequential specification (tests/support/specifications). Five tasks of a loop
+and its thread use it; tasks are cancelled as they wait, or when they were served and have not run since."""
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from actors import Stage
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-
-from fairlead.sync import BoundedSemaphore, Lock
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+from specifications import SPECIFICATIONS
+from specifications.specification import TASKS, THREAD, Call, Specification, failed
 
 pytestmark = pytest.mark.once
 
 
-class Permits(RuleBasedStateMachine):
-    """With strict order the model knows who has what after each step; barging is the stress test's."""
+class Uses(RuleBasedStateMachine):
+    """`it` is the specification, which is told what happens after it has happened."""
 
-    def __init__(self) -> None:
+    it: Specification
+
+    def __init__(self, primitive: type[Specification]) -> None:
         super().__init__()
-        self.loop = asyncio.new_event_loop()
-        self.waiting: list[tuple[asyncio.Task[Any], int]] = []
-        self.held: list[int] = []
+        self.primitive = primitive
+        self.stage = Stage(TASKS)
 
-    @initialize(permits=st.integers(1, 4), lock=st.booleans())
-    def make(self, permits: int, lock: bool) -> None:
-        self.total = 1 if lock else permits
-        self.subject: Any = Lock(fair=True) if lock else BoundedSemaphore(permits, fair=True)
-        self.lock = lock
+    @initialize(data=st.data())
+    def make(self, data: st.DataObject) -> None:
+        self.data = data
+        self.it = self.primitive(data.draw)
 
-    @property
-    def free(self) -> int:
-        return self.total - sum(self.held)
-
-    def settle(self) -> None:
-        """Lets the loop do all that it can, and the model what it must."""
-        served = []
-        while self.waiting and self.waiting[0][1] <= self.free:
-            task, wanted = self.waiting.pop(0)
-            self.held.append(wanted)
-            served.append(task)
-        for task in served:
-            assert self.loop.run_until_complete(asyncio.wait_for(task, 30)) is True
-
-    @rule(wanted=st.integers(1, 4))
-    def try_to_take(self, wanted: int) -> None:
-        wanted = min(wanted, self.total)
-        expected = not self.waiting and wanted <= self.free
-        taken = self.subject.acquire(False) if self.lock else self.subject.acquire(False, n=wanted)
-        assert taken is expected
-        if taken:
-            self.held.append(wanted)
-
-    @rule(wanted=st.integers(1, 4))
-    def wait(self, wanted: int) -> None:
-        wanted = min(wanted, self.total)
-
-        async def body() -> bool:
-            return bool(await self.subject.acquire_async(*[] if self.lock else [wanted]))
-
-        task = self.loop.create_task(body())
-        self.loop.run_until_complete(asyncio.sleep(0))
-        self.waiting.append((task, wanted))
-        self.settle()
-
-    @precondition(lambda self: self.waiting)
-    @rule(data=st.data(), late=st.booleans())
-    def cancel(self, data: st.DataObject, late: bool) -> None:
-        at = data.draw(st.integers(0, len(self.waiting) - 1))
-        task, _ = self.waiting.pop(at)
-        if late and self.held:
-            self.subject.release(*[] if self.lock else [self.held[-1]])
-            self.held.pop()
-        task.cancel()
-        self.loop.run_until_complete(asyncio.wait([task]))
-        assert task.cancelled()
-        self.settle()
-
-    @precondition(lambda self: self.held)
     @rule()
-    def give(self) -> None:
-        self.subject.release(*[] if self.lock else [self.held[0]])
-        self.held.pop(0)
-        self.settle()
+    def step(self) -> None:
+        """One rule, as of several Hypothesis leaves some out of each example, and to cancel a task that was
+        served and has not run since takes them all."""
+        settled = not self.it.granted + self.it.doomed
+        calls = [call for call in self.it.queue + 4 * self.it.granted if call not in self.it.doomed]
+        events = [
+            (4, settled and self.idle(), lambda: self.ask(self.idle(), "task", self.tell)),
+            (2, settled and self.idle(), lambda: self.ask(self.idle(), "now", self.tell_at_once)),
+            (4, settled or not self.it.barging, lambda: self.ask([THREAD], "now", self.do)),
+            (2, calls, lambda: self.cancel(self.data.draw(st.sampled_from(calls)))),
+            (2, not settled, self.loop_runs),
+        ]
+        possible = [event for weight, may_be, event in events if may_be for _ in range(weight)]
+        self.data.draw(st.sampled_from(possible))()
+
+    def idle(self) -> list[int]:
+        return [who for who, actor in enumerate(self.stage.actors) if not actor.waits]
+
+    def ask(self, callers: list[int], forms: str, how: Callable[[Call, Any], None]) -> None:
+        offers = []
+        for name, one in self.it.operations.items():
+            for who in callers:
+                self.it.me = Call(who, name)
+                if (who == THREAD or not one.by_thread) and one.when(self.it):
+                    weight = 3 if one.likely(self.it) else 1
+                    offers += [(self.it.me, form) for form in getattr(one, forms) * weight]
+        if offers:
+            self.it.me, form = call, _ = self.data.draw(st.sampled_from(offers))
+            call.now = forms == "now"
+            call.arguments = tuple(
+                self.data.draw(one if isinstance(one, st.SearchStrategy) else one(self.it))
+                for one in self.it.operations[call.name].arguments
+            )
+            how(call, lambda: form(self.it, *call.arguments))
+
+    def tell(self, call: Call, command: Callable[[], Any]) -> None:
+        self.stage.tell(call.who, command)
+        self.it.call(call)
+        self.see()
+
+    def tell_at_once(self, call: Call, function: Callable[[], Any]) -> None:
+        async def command() -> Any:
+            return function()
+
+        self.tell(call, command)
+
+    def do(self, call: Call, function: Callable[[], Any]) -> None:
+        """By the thread."""
+        try:
+            result = function()
+        except Exception as error:  # noqa: BLE001 - compared
+            result = error
+        self.it.call(call)
+        self.it.ended.remove(call)
+        compare(call, result)
+
+    def cancel(self, call: Call) -> None:
+        self.stage.actors[call.who].task.cancel()
+        self.it.doomed.append(call)
+
+    def loop_runs(self) -> None:
+        self.stage.turn()
+        self.see()
+
+    def see(self) -> None:
+        """Each task waits, or has come to what is specified."""
+        self.it.run()
+        for call in self.it.ended:
+            actor = self.stage.actors[call.who]
+            assert not actor.waits, f"{call} waits, and should have come to {call.result}"
+            compare(call, actor.result)
+            assert actor.late == call.late, call
+            assert not (call.late and actor.task.cancelling()), f"{call} was cancelled once"
+        self.it.ended.clear()
+        assert sorted([call.who for call in self.it.queue] + self.idle()) == list(range(TASKS))
 
     @invariant()
-    def agree(self) -> None:
-        if not hasattr(self, "subject"):
-            return
-        statistics = self.subject.statistics()
-        assert statistics.waiting == len(self.waiting)
-        assert self.subject.locked() == (self.free == 0)
-        if not self.lock:
-            assert statistics.value == self.free
+    def agrees(self) -> None:
+        """Where a newcomer may pass those that wait, time decides who is served until the loop has run."""
+        if not (self.it.barging and self.it.granted + self.it.doomed):
+            self.it.check()
 
     def teardown(self) -> None:
-        for task, _ in self.waiting:
-            task.cancel()
-        if self.waiting:
-            self.loop.run_until_complete(asyncio.wait([task for task, _ in self.waiting]))
-        self.loop.close()
-        if hasattr(self, "subject"):
-            assert self.subject.statistics().waiting == 0
+        """Nothing is lost: without waiters it says of itself what it should."""
+        try:
+            if hasattr(self, "it"):
+                self.it.stop()
+                self.loop_runs()
+                for call in self.it.queue:
+                    self.cancel(call)
+                self.loop_runs()
+                self.agrees()
+        finally:
+            self.stage.close()
 
 
-TestPermits = Permits.TestCase
-TestPermits.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+def compare(call: Call, result: Any) -> None:
+    expected = call.result
+    if failed(expected):
+        as_specified = isinstance(result, expected)
+    elif callable(expected):
+        as_specified = expected(result)
+    else:
+        as_specified = expected == result and isinstance(expected, bool) == isinstance(result, bool)
+    assert as_specified, f"{call} came to {result!r}, and should have come to {expected!r}"
+
+
+@pytest.mark.parametrize("primitive", SPECIFICATIONS, ids=lambda one: one.__name__)
+def test_primitive_does_as_specified(primitive: type[Specification]) -> None:
+    bounds = settings(max_examples=primitive.examples, stateful_step_count=primitive.steps)
+    run_state_machine_as_test(lambda: Uses(primitive), settings=bounds)
