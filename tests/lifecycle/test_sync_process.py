@@ -26,8 +26,9 @@ threads = [start(blocked.take) for blocked in all_blocked] + [start(call.make(1)
 until(lambda: all(blocked.waiting() == 1 for blocked in all_blocked))
 start(impatient)
 
-# a clock is Python, whose modules are empty by then
-ends = [blocked.end for blocked in all_blocked if not isinstance(blocked.primitive, RateLimiter)]
+# a clock and a condition are Python, whose modules are empty by then
+python = RateLimiter, Condition
+ends = [blocked.end for blocked in all_blocked if not isinstance(blocked.primitive, python)]
 
 class Last:
     def __del__(self, ends=ends, write=os.write):
