@@ -66,6 +66,7 @@ static int native_exec(PyObject *module)
     FL_SHARED_TYPES(SHARED)
     FL_RECORDS(NEW_RECORD)
     FL_FUNCTIONS(FUNCTIONS)
+    state->modules = Py_NewRef(PyImport_GetModuleDict());
     state->done = state->done_type->tp_alloc(state->done_type, 0);
     return state->done == NULL ? -1 : 0;
 }

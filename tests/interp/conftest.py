@@ -12,6 +12,7 @@ import pytest
 
 import fairlead
 from fairlead import _native
+from fairlead.sync import handle
 
 # An editable install looks for work in a process of its own, which isolated interpreters may not start.
 IMPORTABLE = f"""
@@ -48,6 +49,11 @@ class Subinterpreter:
         except RuntimeError as error:  # until 3.12 a failure is raised, from 3.13 on it is returned
             failure = error
         assert failure is None, getattr(failure, "errdisplay", failure)
+
+    def give(self, **primitives: Any) -> None:
+        """Objects of its own for the same primitives, under these names."""
+        for name, primitive in primitives.items():
+            self.run(f"from fairlead.sync import from_handle\n{name} = from_handle({handle(primitive)})\n")
 
     def close(self) -> None:
         self._module.destroy(self._id)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import copyreg
 import operator
+import pickle
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from blockingcalls import CALLS, Blocked, Call
 from waiting import PATIENCE_S, Thread, until
 
 from fairlead.errors import HandleGoneError, TooManyReleasesError, WrongProcessError
@@ -84,22 +86,10 @@ def test_interpreter_that_ends_with_waiting_tasks_takes_its_ports_along(
     )
 
 
-SHARED = """
-from fairlead.sync import from_handle
-{name} = from_handle({number})
-"""
-
-
-def give(interpreter: Any, **primitives: Any) -> None:
-    """Objects of that interpreter for the same primitives, under these names."""
-    for name, primitive in primitives.items():
-        interpreter.run(SHARED.format(name=name, number=handle(primitive)))
-
-
 def test_primitives_are_shared_by_interpreters(new_interpreter: Callable[[], Any]) -> None:
     lock, semaphore, event = Lock(fair=True), BoundedSemaphore(2), Event()
     other = new_interpreter()
-    give(other, lock=lock, semaphore=semaphore, event=event)
+    other.give(lock=lock, semaphore=semaphore, event=event)
     lock.acquire()
     other.run(
         "assert lock.locked() and not lock.acquire(False) and lock.statistics().fair\n"
@@ -116,25 +106,52 @@ def test_primitives_are_shared_by_interpreters(new_interpreter: Callable[[], Any
     assert handle(lock) == handle(from_handle(handle(lock)))
 
 
-def test_thread_of_one_interpreter_is_woken_by_another(new_interpreter: Callable[[], Any]) -> None:
-    lock, event = Lock(), Event()
+def held(_: int) -> Blocked:
+    lock = Lock()
     lock.acquire()
-    thread = Thread(lock.acquire)
-    sleeper = Thread(event.wait)
-    other = new_interpreter()
-    give(other, lock=lock, event=event)
-    until(lambda: lock.statistics().waiting == event.statistics().waiting == 1)
-    other.run("assert lock.statistics().waiting == 1\nlock.release()\nevent.set()\n")
-    assert thread.result() is True
-    assert sleeper.result() is True
-    assert lock.locked()
+    return Blocked(lock, lock.acquire, lock.acquire_async, lambda: lock.statistics().waiting, bool)
+
+
+ENDS = {
+    "held Lock": "one.release()",
+    "Semaphore": "one.release(2)",
+    "fair Semaphore": "one.release(2)",
+    "BoundedSemaphore": "one.release(2)",
+    "Event": "one.set()",
+    "Latch": "assert one.value == 1; one.count_down()",
+    "CountdownEvent": "assert one.value == 1; one.count_down()",
+    "StartGate": "one.open()",
+    "Barrier": "assert one.parties == 2 and one.wait() == 1",
+    "Condition over a Lock": "with one: one.notify()",
+    "SimpleQueue.get": "one.put('it')",
+    "Queue.get": "one.put('it')",
+    "fair Queue.get": "one.put('it')",
+    "LifoQueue.get": "one.put('it')",
+    "PriorityQueue.get": "one.put('it')",
+    "Queue.peek": "one.put('it')",
+}
+
+
+def test_waiters_of_one_interpreter_are_let_go_on_by_another(new_interpreter: Callable[[], Any]) -> None:
+    other, tried = new_interpreter(), []
+    for call in [Call("held Lock", held), *CALLS]:
+        for how in ("thread", "task") if call.name in ENDS else ():
+            tried.append(call.name)
+            blocked = call.make(1)
+            other.run(f"import pickle\none = pickle.loads({pickle.dumps(blocked.primitive)!r})")
+            waiter = Thread(blocked.take) if how == "thread" else Thread(asyncio.run, blocked.take_async())
+            until(lambda: blocked.waiting() == 1)  # noqa: B023
+            other.run(ENDS[call.name])
+            assert blocked.got(waiter.result()), (call.name, how)
+            assert blocked.waiting() == 0
+    assert set(tried) == set(ENDS)
 
 
 def test_task_that_runs_another_interpreter_is_woken_in_its_own(new_interpreter: Callable[[], Any]) -> None:
     """The thread is the loop's, and the interpreter that releases is not."""
     lock = Lock()
     other = new_interpreter()
-    give(other, lock=lock)
+    other.give(lock=lock)
 
     async def waits() -> str:
         async with lock:
@@ -164,20 +181,6 @@ def test_deep_tuple_is_refused_and_not_half_sent() -> None:
         (deep,) = deep
 
 
-def test_getter_is_woken_by_an_item_from_another_interpreter(new_interpreter: Callable[[], Any]) -> None:
-    queue: SimpleQueue[Any] = SimpleQueue()
-    other = new_interpreter()
-    give(other, queue=queue)
-
-    async def main() -> Any:
-        return await queue.get_async()
-
-    thread = Thread(asyncio.run, main())
-    until(lambda: queue.statistics().waiting == 1)
-    other.run("queue.put(('from', 'there'))")
-    assert thread.result() == ("from", "there")
-
-
 def test_handle_of_what_is_gone_is_refused_and_never_means_another() -> None:
     lock = Lock()
     number = handle(lock)
@@ -204,7 +207,7 @@ def test_interpreter_that_ends_leaves_no_task_in_a_shared_queue_and_passes_its_g
     lock = Lock(fair=fair)
     lock.acquire()
     other = new_interpreter()
-    give(other, lock=lock)
+    other.give(lock=lock)
     other.run(
         "import asyncio\n"
         "loop = asyncio.new_event_loop()\n"
@@ -235,7 +238,7 @@ def test_interpreter_with_threads_that_wait_may_have_no_daemons_and_ends_when_th
     lock, queue, gone = Lock(fair=fair), SimpleQueue(), Event()
     lock.acquire()
     other = new_interpreter()
-    give(other, lock=lock, queue=queue)
+    other.give(lock=lock, queue=queue)
     other.run(
         "import threading\n"
         "try: threading.Thread(target=lock.acquire, daemon=True).start()\n"

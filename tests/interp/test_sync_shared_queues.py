@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from waiting import Thread, until
+from waiting import Thread, waiting_thread
 
 from fairlead.errors import (
     BrokenBarrierError,
@@ -22,9 +22,6 @@ from fairlead.errors import (
 )
 from fairlead.sync import (
     Barrier,
-    Condition,
-    CountdownEvent,
-    Latch,
     LifoQueue,
     Lock,
     ManualClock,
@@ -33,7 +30,6 @@ from fairlead.sync import (
     RateLimiter,
     ResourceGuard,
     SimpleQueue,
-    StartGate,
     broadcast,
     channel,
     from_handle,
@@ -53,19 +49,13 @@ EVERYTHING = (
 )
 
 
-def give(interpreter: Any, **primitives: Any) -> None:
-    """Objects of that interpreter for the same primitives, under these names."""
-    for name, primitive in primitives.items():
-        interpreter.run(f"from fairlead.sync import from_handle\n{name} = from_handle({handle(primitive)})\n")
-
-
 @pytest.mark.parametrize("kind", QUEUES)
 def test_queue_keeps_its_order_and_its_figures_in_every_interpreter(
     new_interpreter: Callable[[], Any], kind: type[Any]
 ) -> None:
     queue = kind(4, fair=True)
     other = new_interpreter()
-    give(other, queue=queue)
+    other.give(queue=queue)
     for item in (3, 1, 2):
         queue.put(item)
     first, second = {Queue: (3, 1), LifoQueue: (2, 1), PriorityQueue: (1, 2)}[kind]
@@ -93,7 +83,7 @@ def test_queue_carries_copies_of_every_kind_of_object(
 ) -> None:
     there, back = kind(), Queue()
     other = new_interpreter()
-    give(other, there=there, back=back)
+    other.give(there=there, back=back)
     for item in EVERYTHING:
         there.put(item)
         if kind is not SimpleQueue:
@@ -118,7 +108,7 @@ def test_priority_queue_compares_across_interpreters_and_survives_what_a_compari
 ) -> None:
     queue: PriorityQueue[Any] = PriorityQueue()
     other = new_interpreter()
-    give(other, queue=queue)
+    other.give(queue=queue)
     items = [(n * 7919 % 101, f"item {n}", [n]) for n in range(100)]
     for item in items[:50]:
         queue.put(item)
@@ -132,25 +122,20 @@ def test_priority_queue_compares_across_interpreters_and_survives_what_a_compari
 
 
 @pytest.mark.parametrize("kind", QUEUES)
-def test_getters_and_putters_are_woken_by_another_interpreter(
+def test_putter_and_joiner_are_woken_by_another_interpreter(
     new_interpreter: Callable[[], Any], kind: type[Any]
 ) -> None:
-    full, empty = kind(1), kind()
+    full = kind(1)
     other = new_interpreter()
-    give(other, full=full, empty=empty)
+    other.give(full=full)
     full.put(1)
-
-    async def get() -> Any:
-        return await empty.get_async()
 
     async def put() -> None:
         await full.put_async(2)
 
-    getter, putter = Thread(asyncio.run, get()), Thread(asyncio.run, put())
-    joiner = Thread(full.join)
-    until(lambda: empty.statistics().getting == full.statistics().putting == full.statistics().joining == 1)
-    other.run("empty.put(('from', 'there')); assert full.get() == 1; full.task_done()\n")
-    assert getter.result() == ("from", "there")
+    joiner = waiting_thread(full, full.join)
+    putter = waiting_thread(full, asyncio.run, put())
+    other.run("assert full.get() == 1; full.task_done()\n")
     putter.result()
     other.run("assert full.get() == 2; full.task_done()\n")
     assert joiner.result() is True
@@ -160,7 +145,7 @@ def test_getters_and_putters_are_woken_by_another_interpreter(
 def test_shutdown_reaches_every_interpreter(new_interpreter: Callable[[], Any], immediate: bool) -> None:
     queue: Queue[Any] = Queue()
     other = new_interpreter()
-    give(other, queue=queue)
+    other.give(queue=queue)
     queue.put("left")
     other.run(f"queue.shutdown({immediate})")
     with pytest.raises(QueueShutDown):
@@ -177,7 +162,7 @@ def test_queue_outlives_the_interpreter_that_put_and_the_objects_it_was_made_by(
 ) -> None:
     queue: Queue[Any] = Queue(2)
     other = new_interpreter()
-    give(other, queue=queue)
+    other.give(queue=queue)
     other.run("queue.put(['kept', 1]); queue.put(('kept', 2))")
     other.close()
     same = from_handle(handle(queue))
@@ -211,7 +196,7 @@ def test_nothing_is_lost_or_doubled_between_interpreters_that_run_at_once(
     many, line, results = 300, kind(3), Queue()
     interpreters = [new_interpreter() for _ in range(4)]
     for interpreter in interpreters:
-        give(interpreter, line=line, results=results)
+        interpreter.give(line=line, results=results)
     put = f"for n in range({many}): line.put(({{}}, n))\nresults.put(None)\n"
     get = f"got = [line.get() for _ in range({many})]\nresults.put(got)\n"
     programs = [put.format(1), put.format(2), get, get]
@@ -261,18 +246,9 @@ def test_forked_child_finds_a_shared_queue_whole() -> None:
     thread.result()
 
 
-def test_latch_countdown_and_barrier_are_shared(new_interpreter: Callable[[], Any]) -> None:
-    latch, countdown, barrier = Latch(2), CountdownEvent(1), Barrier(2)
-    other = new_interpreter()
-    give(other, latch=latch, countdown=countdown, barrier=barrier)
-    waiters = [Thread(one.wait) for one in (latch, countdown, barrier)]
-    until(lambda: latch.statistics().waiting == countdown.statistics().waiting == barrier.n_waiting == 1)
-    other.run(
-        "assert latch.value == 2 and countdown.value == 1 and barrier.parties == 2\n"
-        "latch.count_down(2); countdown.count_down()\n"
-        "assert barrier.wait() == 1\n"
-    )
-    assert [waiter.result() for waiter in waiters] == [True, True, 0]
+def test_barrier_that_is_broken_is_broken_in_every_interpreter(new_interpreter: Callable[[], Any]) -> None:
+    barrier, other = Barrier(2), new_interpreter()
+    other.give(barrier=barrier)
     other.run("barrier.abort()")
     with pytest.raises(BrokenBarrierError):
         barrier.wait()
@@ -286,35 +262,21 @@ def test_rate_limiter_is_shared(new_interpreter: Callable[[], Any]) -> None:
     clock = ManualClock()
     limiter = RateLimiter(1, burst=2, clock=clock)
     other = new_interpreter()
-    give(other, limiter=limiter)
+    other.give(limiter=limiter)
     other.run("assert limiter.acquire(False, n=2) and not limiter.acquire(False) and limiter.delay() == 1.0")
-    waiter = Thread(limiter.acquire)
-    until(lambda: limiter.statistics().waiting == 1)
+    waiter = waiting_thread(limiter, limiter.acquire)
     other.run("assert limiter.statistics() == (0, 2, 1)")
     clock.advance(1)
     assert waiter.result() is True
 
 
-def test_condition_guard_and_gate_go_by_their_pickles(new_interpreter: Callable[[], Any]) -> None:
-    condition, guard, gate = Condition(Lock()), ResourceGuard("reading"), StartGate()
-    other = new_interpreter()
-    kept = pickle.dumps((condition, guard, gate))
-    other.run(f"import pickle\ncondition, guard, gate = pickle.loads({kept!r})\n")
-
-    def wait() -> bool:
-        with condition:
-            return condition.wait()
-
-    waiter, starter = Thread(wait), Thread(gate.wait)
-    until(lambda: condition.statistics().waiting == gate.statistics().waiting == 1)
+def test_guard_goes_by_its_pickle(new_interpreter: Callable[[], Any]) -> None:
+    guard, other = ResourceGuard("reading"), new_interpreter()
     other.run(
-        "with condition: condition.notify()\n"
-        "gate.open()\n"
+        f"import pickle\nguard = pickle.loads({pickle.dumps(guard)!r})\n"
         "with guard: guard_is_busy = guard.statistics().busy\n"
         "assert guard_is_busy\n"
     )
-    assert waiter.result() is True
-    assert starter.result() is True
     with guard:
         other.run(
             "try: guard.__enter__()\n"
@@ -350,8 +312,7 @@ def test_ends_of_channels_arrive_as_clones_and_close_with_their_interpreter(
     assert listener.receive() == "cast"
     assert watcher.receive() == "second"
     assert not receiver.statistics().closed
-    thread = Thread(listener.receive)
-    until(lambda: listener.statistics().receiving == 1)
+    thread = waiting_thread(listener, listener.receive)
     other.close()
     with pytest.raises(ChannelClosedError):
         thread.result()

@@ -31,10 +31,12 @@ def works(call, blocked):
 """
 
 
+def run_check(program: str) -> str:
+    return run(CHECK + program)
+
+
 def test_forked_child_finds_no_waiter_and_what_other_threads_held_is_free() -> None:
-    run(
-        CHECK
-        + """
+    run_check("""
 for call in CALLS:
     print(call.name, flush=True)
     blocked = call.make(2)
@@ -50,14 +52,11 @@ for call in CALLS:
     in_child(child)
     assert blocked.waiting() == len(waiters)
     end(call, blocked, waiters)
-"""
-    )
+""")
 
 
 def test_forked_child_holds_what_its_thread_held_and_nothing_else_even_if_a_new_thread_looks_first() -> None:
-    run(
-        CHECK
-        + """
+    run_check("""
 for holding in [*HOLDINGS, LIMITER]:
     print(holding.name, flush=True)
     blocked = holding.blocked(mine=True)
@@ -87,14 +86,11 @@ for holding in [*HOLDINGS, LIMITER]:
         other.go()
     leave()
     assert all(blocked.got(waiter.result()) for waiter in waiters)
-"""
-    )
+""")
 
 
 def test_forked_child_finds_free_what_a_task_of_another_thread_held() -> None:
-    run(
-        CHECK
-        + """
+    run_check("""
 for holding in HOLDINGS:
     print(holding.name, flush=True)
     lock = holding.make()
@@ -107,14 +103,11 @@ for holding in HOLDINGS:
     wait, _, undo = holding.calls(lock, holding.wanted)
     in_child(lambda: undo(wait(timeout=20)))
     assert not wait(timeout=0)
-"""
-    )
+""")
 
 
 def test_forks_while_threads_are_anywhere_inside_leave_every_child_a_primitive_that_works() -> None:
-    run(
-        CHECK
-        + """
+    run_check("""
 for call in CALLS:
     print(call.name, flush=True)
     if call.late is None:
@@ -142,14 +135,11 @@ for call in CALLS:
     stop.append(True)
     for thread in threads:
         thread.result()
-"""
-    )
+""")
 
 
 def test_wait_of_which_a_signal_handler_forks_goes_on_in_both_processes() -> None:
-    run(
-        CHECK
-        + """
+    run_check("""
 def fork(*_):
     global child
     child = os.fork()
@@ -181,8 +171,7 @@ for call in CALLS:
     if child == 0:
         os._exit(0)
     sender.join()
-"""
-    )
+""")
 
 
 def test_forked_child_has_ends_of_channels_of_its_own_that_close_only_there() -> None:
@@ -432,60 +421,5 @@ def child():
 
 if sys._is_gil_enabled() if hasattr(sys, "_is_gil_enabled") else True:
     in_child(child)
-"""
-    )
-
-
-@pytest.mark.parametrize(
-    ("made", "wait", "waiting", "wake"),
-    [
-        ("Barrier(2)", "one.wait()", "one.n_waiting", "one.wait()"),
-        ("Condition(Lock())", "one.acquire() and one.wait()", "one.statistics().waiting", "notify(one)"),
-        ("Event()", "one.wait()", "one.statistics().waiting", "one.set()"),
-        (
-            "Event()",
-            "select(one.wait_async(), Event().wait_async())",
-            "one.statistics().waiting",
-            "one.set()",
-        ),
-        ("Queue()", "one.get()", "one.statistics().getting", "one.put(1)"),
-    ],
-    ids=["barrier", "condition", "event", "select", "queue"],
-)
-def test_signal_handler_that_forks_leaves_a_waiter_in_the_child_too(
-    made: str, wait: str, waiting: str, wake: str
-) -> None:
-    run(
-        f"one = {made}"
-        + f"""
-children = []
-
-def notify(condition):
-    with condition:
-        condition.notify()
-
-def wake_it():
-    until(lambda: {waiting} == 1)
-    {wake}
-
-def fork(*_):
-    children.append(os.fork())
-    if children == [0]:
-        signal.alarm(30)
-        start(wake_it)
-
-def interrupt():
-    until(lambda: {waiting} == 1)
-    os.kill(os.getpid(), signal.SIGUSR1)
-    until(lambda: children)
-    wake_it()
-
-signal.signal(signal.SIGUSR1, fork)
-waker = start(interrupt)
-{wait}
-if children == [0]:
-    os._exit(0)
-waker.join()
-assert os.waitpid(children[0], 0)[1] == 0
 """
     )

@@ -37,10 +37,12 @@ def ends(ticket, value=True):
 """
 
 
+def run_in_a_loop(program: str) -> str:
+    return run(LOOP + program)
+
+
 def test_task_that_was_notified_takes_what_is_there_in_the_child() -> None:
-    run(
-        LOOP
-        + """
+    run_in_a_loop("""
 semaphore = Semaphore(1)
 semaphore.acquire()
 before = [start(semaphore.acquire)]
@@ -64,14 +66,11 @@ def child():
     assert semaphore.statistics()[:2] == (0, 0)
 
 in_child(child)
-"""
-    )
+""")
 
 
 def test_task_that_waits_for_a_rate_is_served_in_the_child() -> None:
-    run(
-        LOOP
-        + """
+    run_in_a_loop("""
 limiter = RateLimiter(1000, 1)
 ticket = limiter.acquire_async()
 while ends(ticket):  # on a slow machine the next permit has come by then
@@ -81,17 +80,15 @@ def child():
     until(lambda: timers and (timers[0].function(), ends(ticket))[1])
 
 in_child(child)
-"""
-    )
+""")
 
 
 @pytest.mark.parametrize("make", ["SimpleQueue()", "Queue()", "PriorityQueue()", "Queue(2)"])
 @pytest.mark.parametrize("first", ["the task", "others"])
 def test_object_that_a_task_was_granted_reaches_that_task_alone_in_the_child(make: str, first: str) -> None:
-    run(
-        LOOP
-        + f"queue, first = {make}, {first!r}"
-        + """
+    run_in_a_loop(
+        f"queue, first = {make}, {first!r}"
+        """
 ticket = queue.get_async()
 ticket.send(None)
 queue.put(1)
@@ -110,9 +107,7 @@ in_child(child)
 
 
 def test_room_that_a_task_was_granted_is_the_tasks_in_the_child() -> None:
-    run(
-        LOOP
-        + """
+    run_in_a_loop("""
 queue = Queue(1)
 queue.put(1)
 ticket = queue.put_async(2)
@@ -132,8 +127,7 @@ def child():
     queue.put_nowait(4)
 
 in_child(child)
-"""
-    )
+""")
 
 
 @pytest.mark.parametrize("make", ["RLock()", "RWLock().writing"])

@@ -26,8 +26,9 @@ threads = [start(blocked.take) for blocked in all_blocked] + [start(call.make(1)
 until(lambda: all(blocked.waiting() == 1 for blocked in all_blocked))
 start(impatient)
 
-# a clock is Python, whose modules are empty by then
-ends = [blocked.end for blocked in all_blocked if not isinstance(blocked.primitive, RateLimiter)]
+# a clock and a condition are Python, whose modules are empty by then
+python = RateLimiter, Condition
+ends = [blocked.end for blocked in all_blocked if not isinstance(blocked.primitive, python)]
 
 class Last:
     def __del__(self, ends=ends, write=os.write):
@@ -91,8 +92,9 @@ def test_release_in_a_signal_handler_wakes_a_task_while_its_loop_sleeps(others: 
     Where the program has no trio, native code asks asyncio itself which loop runs.
     """
     run(
-        f"import asyncio\n{others}"
-        + """
+        f"""
+import asyncio
+{others}
 from waiting import main_thread_sleeps
 semaphore = Semaphore(0)
 
@@ -105,8 +107,10 @@ async def main():
 
 signal.alarm(30)  # without a timer, which would wake the loop, too
 signal.signal(signal.SIGUSR1, lambda *_: semaphore.release())
-start(press)
-asyncio.run(main())
+assert ("trio" in sys.modules) == {bool(others)}
+for _ in range(2):
+    start(press)
+    asyncio.run(main())
 """
     )
 
@@ -206,28 +210,3 @@ async def main():
 trio.run(main)
 """)
     assert out == "True False False"
-
-
-def test_signal_handler_wakes_a_task_whose_loop_sleeps_in_a_program_without_trio() -> None:
-    """Where trio is imported, as by a plugin of pytest, fairlead.wait says whether a task runs."""
-    run("""
-import asyncio
-semaphore = Semaphore(0)
-
-def asleep():
-    with open(f"/proc/self/task/{os.getpid()}/stat") as stat:
-        return stat.read().rpartition(")")[2].split()[0] == "S"
-
-def interrupt():
-    until(lambda: semaphore.statistics().waiting == 1 and asleep())
-    os.kill(os.getpid(), signal.SIGUSR1)
-
-async def main():
-    start(interrupt)
-    await semaphore.acquire_async()
-
-signal.signal(signal.SIGUSR1, lambda *_: semaphore.release())
-for _ in range(2):
-    asyncio.run(asyncio.wait_for(main(), 20))
-assert "trio" not in sys.modules
-""")

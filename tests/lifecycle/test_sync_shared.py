@@ -32,16 +32,21 @@ def done(child):
     assert os.waitpid(child, 0)[1] == 0
 def asleep(child):
     return open(f"/proc/{child}/stat").read().rpartition(")")[2].split()[0] == "S"
-def hold(lock):
+def forked(done, then=signal.pause):
+    # a child that has done this, and goes on with that
     ready, tell = os.pipe()
     def body():
-        lock.acquire()
+        done()
         os.write(tell, b".")
-        signal.pause()
+        then()
     child = fork(body)
     os.read(ready, 1)
     return child
 """
+
+
+def run_shared(program: str) -> str:
+    return run(SHARED + program)
 
 
 METHODS = """
@@ -84,11 +89,9 @@ def test_lock_goes_to_processes_of_every_start_method(tmp_path: Path) -> None:
 
 
 def test_death_with_the_lock_is_reported_until_a_process_recovers_it() -> None:
-    run(
-        SHARED
-        + """
+    run_shared("""
 lock = shared.Lock()
-child = hold(lock)
+child = forked(lock.acquire)
 assert not lock.acquire(False) and lock.statistics() == (True, child, True, 0)
 os.kill(child, signal.SIGKILL)  # not waited for: a zombie is dead, too
 for acquire in (lock.acquire, lambda: lock.acquire(False), lock.__enter__, lambda: lock.acquire(timeout=30)):
@@ -107,20 +110,17 @@ lock.release()
 with lock:
     pass
 kept = shared.Lock(take_over=True)
-kill(hold(kept))
+kill(forked(kept.acquire))
 with kept:
     assert kept.statistics().deaths == 1
-"""
-    )
+""")
 
 
 def test_waiting_threads_and_tasks_learn_of_the_owners_death() -> None:
-    run(
-        SHARED
-        + """
+    run_shared("""
 import asyncio
 lock = shared.Lock()
-child = hold(lock)
+child = forked(lock.acquire)
 told = []
 def wait():
     try:
@@ -141,14 +141,11 @@ async def body():
     assert await lock.recover_async() is True
 asyncio.run(asyncio.wait_for(body(), 30))
 assert told == [child] * 3
-"""
-    )
+""")
 
 
 def test_waiters_that_are_killed_keep_no_process_from_the_lock() -> None:
-    run(
-        SHARED
-        + """
+    run_shared("""
 lock = shared.Lock(take_over=True)
 def once():
     with lock:
@@ -166,25 +163,14 @@ for turn in range(20):
     os.waitpid(first, 0)
     done(second)
 once()
-"""
-    )
+""")
 
 
 def test_owned_permits_come_back_from_the_dead_and_events_stay() -> None:
-    run(
-        SHARED
-        + """
+    run_shared("""
 import asyncio
 semaphore, event = shared.Semaphore(2, owned=True), shared.Event()
-ready, tell = os.pipe()
-def take_both():
-    semaphore.acquire()
-    semaphore.acquire()
-    event.set()
-    os.write(tell, b".")
-    signal.pause()
-child = fork(take_both)
-os.read(ready, 1)
+child = forked(lambda: (semaphore.acquire(), semaphore.acquire(), event.set()))
 assert not semaphore.acquire(False) and semaphore.locked()
 waits = start(semaphore.acquire)
 async def body():
@@ -202,14 +188,11 @@ kill(children.pop(0))
 event.set()
 for child in children:
     done(child)
-"""
-    )
+""")
 
 
 def test_death_at_an_end_of_a_queue_is_reported_once_and_leaves_it_whole() -> None:
-    run(
-        SHARED
-        + """
+    run_shared("""
 def killed_with_the_lock(take_over, gets):
     # until one is killed in the middle: most of the time of a large copy it has the lock
     queue = shared.Queue(capacity_bytes=1 << 23, take_over=take_over)
@@ -217,14 +200,11 @@ def killed_with_the_lock(take_over, gets):
     while True:
         if gets:
             queue.put(message)
-        ready, tell = os.pipe()
         def body():
-            os.write(tell, b".")
             while True:
                 queue.get() if gets else queue.put(message)
                 queue.put(message) if gets else queue.get()
-        child = fork(body)
-        os.read(ready, 1)
+        child = forked(bool, body)
         kill(child)
         try:
             while not queue.empty():
@@ -242,14 +222,11 @@ def killed_with_the_lock(take_over, gets):
             return
 killed_with_the_lock(False, False)
 killed_with_the_lock(True, True)
-"""
-    )
+""")
 
 
 def test_killed_getters_keep_no_message_from_the_others() -> None:
-    run(
-        SHARED
-        + """
+    run_shared("""
 queue = shared.Queue()
 def get():
     assert queue.get() == b"message"
@@ -260,14 +237,11 @@ for _ in range(10):
     queue.put(b"message")
     done(second)
 assert queue.empty()
-"""
-    )
+""")
 
 
 def test_death_of_a_process_that_waits_at_a_barrier_breaks_it() -> None:
-    run(
-        SHARED
-        + """
+    run_shared("""
 import asyncio
 barrier = shared.Barrier(4)
 told = []
@@ -294,14 +268,11 @@ children = [fork(barrier.wait) for _ in range(3)]
 barrier.wait()
 for child in children:
     done(child)
-"""
-    )
+""")
 
 
 def test_forked_child_holds_nothing_and_its_parents_lock_is_its_parents() -> None:
-    run(
-        SHARED
-        + """
+    run_shared("""
 lock = shared.Lock()
 lock.acquire()
 def body():
@@ -329,14 +300,11 @@ def take():
 done(fork(take))
 take()
 done(fork(take))  # whose parent has a thread that waits for its tasks, which did not come along
-"""
-    )
+""")
 
 
 def test_forked_childs_task_does_not_wait_behind_a_task_of_its_parent() -> None:
-    run(
-        SHARED
-        + """
+    run_shared("""
 import asyncio
 event = shared.Event()
 async def wait_and(then):
@@ -348,14 +316,11 @@ async def wait_and(then):
 def in_child():
     start(lambda: asyncio.run(wait_and(event.set))).join()
 asyncio.run(wait_and(lambda: done(fork(in_child))))
-"""
-    )
+""")
 
 
 def test_name_outlives_its_maker_and_goes_with_the_last() -> None:
-    name = run(
-        SHARED
-        + """
+    name = run_shared("""
 name = f"last-{os.getpid()}"
 path = f"/dev/shm/fairlead-{os.getuid()}-{name}"
 held, here = shared.Lock(name), os.pipe()
@@ -380,37 +345,28 @@ assert not shared.Lock(name).locked()  # nobody had it: it is made anew
 assert not os.path.exists(path)
 kept = shared.Lock(name)  # and a module's, until the end of the process
 print(name, end="")
-"""
-    )
+""")
     assert not list(Path("/dev/shm").glob(f"fairlead-*-{name}"))
 
 
 def test_ctrl_c_ends_a_wait() -> None:
-    run(
-        SHARED
-        + """
+    run_shared("""
 lock = shared.Lock()
 lock.acquire()
-ready, tell = os.pipe()
 def body():
-    os.write(tell, b".")
     try:
         lock.acquire()
     except KeyboardInterrupt:
         os._exit(0)
-child = fork(body)
-os.read(ready, 1)
+child = forked(bool, body)
 until(lambda: asleep(child))
 os.kill(child, signal.SIGINT)
 done(child)
-"""
-    )
+""")
 
 
 def test_daemon_threads_and_tasks_that_wait_do_not_hinder_the_exit() -> None:
-    name = run(
-        SHARED
-        + """
+    name = run_shared("""
 import asyncio
 lock, named = shared.Lock(), shared.Lock(f"exit-{os.getpid()}")
 lock.acquire()
@@ -424,6 +380,5 @@ async def body():
 loop = asyncio.new_event_loop()
 loop.run_until_complete(body())
 print(f"exit-{os.getpid()}", end="")
-"""
-    )
+""")
     assert not list(Path("/dev/shm").glob(f"fairlead-*-{name}"))

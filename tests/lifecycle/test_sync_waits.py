@@ -19,10 +19,12 @@ def waiter(name, function):
 """
 
 
+def run_named(program: str) -> str:
+    return run(NAMES + program)
+
+
 def test_forked_child_sees_its_own_waits_alone() -> None:
-    run(
-        NAMES
-        + """
+    run_named("""
 lock = Lock()
 lock.acquire()
 waiter("of the parent", lock.acquire)
@@ -39,14 +41,11 @@ in_child(child)
 assert names() == ["of the parent"]
 lock.release()
 until(lambda: waits() == ())
-"""
-    )
+""")
 
 
 def test_forks_while_other_threads_list_waits_and_wait_leave_children_that_can_do_both() -> None:
-    run(
-        NAMES
-        + """
+    run_named("""
 lock, over = Lock(), threading.Event()
 
 def come_and_go():
@@ -69,14 +68,11 @@ for _ in range(8):
 over.set()
 for thread in threads:
     thread.join()
-"""
-    )
+""")
 
 
 def test_waits_at_the_end_of_the_interpreter_lists_waiters_without_a_stack() -> None:
-    out = run(
-        NAMES
-        + """
+    out = run_named("""
 lock = Lock()
 lock.acquire()
 waiter("daemon", lock.acquire)
@@ -89,8 +85,7 @@ class Last:  # whose destructor finds modules of Python empty, as those of sync
         write(1, f"{kind} {stack}".encode())
 
 last = Last()
-"""
-    )
+""")
     assert out == "fairlead.sync.Lock None"
 
 
@@ -98,9 +93,7 @@ last = Last()
     sys.version_info < (3, 14), reason="interpreters are in the standard library from 3.14 on"
 )
 def test_waits_of_other_interpreters_are_seen_by_kind_and_number() -> None:
-    run(
-        NAMES
-        + """
+    run_named("""
 from concurrent import interpreters
 lock = Lock()
 lock.acquire()
@@ -118,5 +111,4 @@ assert f"of interpreter {other.id} has waited" in str(wait)
 lock.release()
 thread.join()
 assert waits() == ()
-"""
-    )
+""")

@@ -112,6 +112,7 @@ async def _dropped(blocked: Blocked, before: int) -> None:
     assert blocked.waiting() == before + 1
     del awaitable
     collect()
+    assert blocked.waiting() <= before  # already, and not by the end of the loop
 
 
 async def _stepped(blocked: Blocked, before: int, throws: bool) -> None:
@@ -122,6 +123,7 @@ async def _stepped(blocked: Blocked, before: int, throws: bool) -> None:
         with pytest.raises(KeyError):
             awaitable.throw(KeyError("thrown"))
     awaitable.close()
+    assert blocked.waiting() <= before
 
 
 def _run_ends(blocked: Blocked) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,35 @@ def main_thread_sleeps(pid: int | None = None) -> bool:
     pid = os.getpid() if pid is None else pid
     stat = Path(f"/proc/{pid}/task/{pid}/stat").read_text()
     return stat.rpartition(")")[2].split()[0] == "S"
+
+
+_WAITING = ("waiting", "getting", "putting", "joining", "sending", "receiving")
+
+
+def waiters(primitive: Any) -> int:
+    """How many wait for it, in whichever of its calls."""
+    found = primitive.statistics()
+    return sum(getattr(found, queue, 0) for queue in _WAITING)
+
+
+def waiting_thread(primitive: Any, function: Callable[..., Any], *args: Any, **how: Any) -> Thread:
+    """A thread in this call, of which one more waits for the primitive now."""
+    before = waiters(primitive)
+    thread = Thread(function, *args, **how)
+    until(lambda: waiters(primitive) == before + 1)
+    return thread
+
+
+async def waiting_task(primitive: Any, awaitable: Awaitable[Any]) -> asyncio.Task[Any]:
+    """A task that awaits this, by which one more waits for the primitive now."""
+
+    async def body() -> Any:
+        return await awaitable
+
+    before = waiters(primitive)
+    task = asyncio.ensure_future(body())
+    await until_async(lambda: waiters(primitive) == before + 1)
+    return task
 
 
 class Thread(threading.Thread):

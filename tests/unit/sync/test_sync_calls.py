@@ -6,6 +6,8 @@ import asyncio
 import gc
 import math
 import sys
+import threading
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -47,6 +49,46 @@ def test_waiter_goes_on_when_another_thread_lets_it(call: Call, how: str) -> Non
     assert blocked.waiting() == 0
 
 
+@each(lambda call: not call.alone)
+def test_waiters_of_every_kind_are_served_each_once_and_in_the_order_of_waiting(call: Call) -> None:
+    """Where several are let go on at once they come as they like."""
+    blocked, order, waiters = call.make(4), [], []
+    undo = blocked.undo
+
+    def note(value: Any) -> None:
+        order.append(threading.get_ident())
+        undo(value)
+
+    blocked.undo = note
+    for how in ("thread", "asyncio", "trio", "thread"):
+        waiters.append(begin(how, blocked))
+        until(lambda: blocked.waiting() == len(waiters))
+    for served in range(1, 5):
+        if call.each or served == 1:
+            blocked.end()
+        until(lambda: len(order) >= served)  # noqa: B023
+    assert all(blocked.got(waiter.result()) for waiter in waiters)
+    assert blocked.waiting() == 0
+    came = [waiter.ident for waiter in waiters]
+    assert order == came or not (call.each or "fair" in call.name)
+    assert set(order) == set(came)
+
+
+@each(lambda call: call.stays)
+def test_awaitable_that_was_granted_and_is_closed_passes_that_on(call: Call) -> None:
+    async def main() -> None:
+        awaitable = blocked.wait_async()
+        awaitable.send(None)
+        assert blocked.waiting() == 1
+        blocked.end()
+        awaitable.close()
+        assert blocked.waiting() == 0
+
+    blocked = call.make(1)
+    run(main())
+    assert blocked.got(blocked.take())
+
+
 @each(lambda call: call.stays)
 def test_what_is_there_is_taken_at_once_and_without_a_switch_to_another_task(call: Call) -> None:
     async def main() -> None:
@@ -67,11 +109,13 @@ def test_time_outs_leave_nothing_behind(call: Call) -> None:
     blocked = call.make(1)
     before = blocked.left()
     for timeout in [0, 1e-9, 1e-9, 1e-7] * 10 + [0.002]:
+        begun = time.monotonic()
         if isinstance(call.late, type):
             with pytest.raises(call.late):
                 blocked.wait(timeout=timeout)
         else:
             assert blocked.wait(timeout=timeout) == call.late
+        assert call.name == "RateLimiter" or time.monotonic() - begun >= timeout  # it knows at once
         assert (blocked.waiting(), blocked.left()) == (0, before)
 
 

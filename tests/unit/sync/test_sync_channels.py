@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from waiting import Thread, until, until_async
+from waiting import Thread, run, until
 
 from fairlead import errors
 from fairlead.sync import broadcast, channel, oneshot, watch
@@ -26,22 +26,6 @@ KINDS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "watch": lambda: watch(None),
 }
 each_kind = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS.keys())
-
-
-def run(coroutine: Any) -> Any:
-    return asyncio.run(asyncio.wait_for(coroutine, 40))
-
-
-async def receiving(receiver: Any) -> asyncio.Task[Any]:
-    """A task that waits for an object."""
-
-    async def body() -> Any:
-        return await receiver.receive_async()
-
-    before = receiver.statistics().receiving
-    task = asyncio.ensure_future(body())
-    await until_async(lambda: receiver.statistics().receiving == before + 1)
-    return task
 
 
 def test_receivers_get_what_was_sent_before_the_end() -> None:
@@ -163,34 +147,19 @@ def test_broadcast_reports_to_a_lagging_receiver_what_it_missed_and_continues_wi
     run(main())
 
 
+def test_value_of_a_watch_that_was_looked_at_is_received_all_the_same() -> None:
+    sender, receiver = watch("dark")
+    sender.send("light")
+    assert receiver.value == "light"
+    assert receiver.receive(False) == "light"
+
+
 def test_what_is_replaced_is_let_go() -> None:
     sender, receiver = watch(type("Item", (), {})())
     gone = weakref.ref(receiver.value)
     sender.send(None)
     gc.collect()
     assert gone() is None
-
-
-def test_cancelled_receiver_has_received_nothing() -> None:
-    async def main() -> None:
-        sender, receiver = channel(2)
-        task = await receiving(receiver)
-        sender.send(1)
-        task.cancel()
-        await asyncio.wait([task])
-        assert receiver.receive_nowait() == 1
-        casts, listener = broadcast(2)
-        task = await receiving(listener)
-        casts.send(1)
-        task.cancel()
-        await asyncio.wait([task])
-        assert listener.receive_nowait() == 1
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0):
-                await listener.receive_async()
-        assert listener.statistics().receiving == 0
-
-    run(main())
 
 
 def test_end_that_is_collected_is_closed_and_in_a_cycle_too() -> None:
@@ -200,11 +169,3 @@ def test_end_that_is_collected_is_closed_and_in_a_cycle_too() -> None:
     del sender, cycle
     gc.collect()
     assert list(receiver) == []
-
-
-def test_impossible_capacities_are_refused() -> None:
-    for make, wrong in ((channel, -1), (broadcast, 0), (broadcast, -1)):
-        with pytest.raises(ValueError, match="capacity must be"):
-            make(wrong)
-    with pytest.raises(TypeError, match="'str' object cannot be interpreted as an integer"):
-        channel("2")  # type: ignore[arg-type]

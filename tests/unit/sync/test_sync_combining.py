@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import pickle
 import threading
 import weakref
-from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import pytest
-from waiting import PATIENCE_S, Thread, run, until, until_async
+from waiting import PATIENCE_S, Thread, run, until, until_async, waiting_task, waiting_thread
 
 from fairlead import errors
 from fairlead.sync import CombiningLock
@@ -37,14 +35,6 @@ class Held:
         self._thread.result()
 
 
-def queue(lock: CombiningLock, function: Callable[[], Any]) -> Thread:
-    """A thread that waits for its turn."""
-    waiting = lock.statistics().waiting
-    thread = Thread(lock.run, function)
-    until(lambda: lock.statistics().waiting == waiting + 1)
-    return thread
-
-
 def test_holder_runs_the_sections_of_others_in_the_order_of_their_coming() -> None:
     lock, order = CombiningLock(), []
 
@@ -53,7 +43,7 @@ def test_holder_runs_the_sections_of_others_in_the_order_of_their_coming() -> No
         return number, threading.get_ident()
 
     holder = Held(lock)
-    threads = [queue(lock, lambda number=number: section(number)) for number in range(5)]  # type: ignore[misc]
+    threads = [waiting_thread(lock, lock.run, partial(section, number)) for number in range(5)]
     assert lock.statistics() == (True, 5, 0, 1024)
     holder.let_go()
     assert [thread.result() for thread in threads] == [(number, holder.ident) for number in range(5)]
@@ -68,7 +58,7 @@ def test_exception_in_a_holders_thread_goes_to_the_caller_with_its_traceback() -
         raise SystemExit("not the holder's")
 
     holder = Held(lock)
-    loser, winner = queue(lock, fail), queue(lock, lambda: "went on")
+    loser, winner = waiting_thread(lock, lock.run, fail), waiting_thread(lock, lock.run, lambda: "went on")
     holder.let_go()
     with pytest.raises(SystemExit, match="not the holder's") as caught:
         loser.result()
@@ -79,7 +69,7 @@ def test_exception_in_a_holders_thread_goes_to_the_caller_with_its_traceback() -
 def test_batch_bounds_what_a_holder_runs_for_others() -> None:
     lock = CombiningLock(batch=2)
     holder = Held(lock)
-    threads = [queue(lock, threading.get_ident) for _ in range(7)]
+    threads = [waiting_thread(lock, lock.run, threading.get_ident) for _ in range(7)]
     holder.let_go()
     ran = [thread.result() for thread in threads]
     # the third and the sixth are handed the lock, and each runs two more
@@ -92,7 +82,7 @@ def test_main_thread_runs_no_section_but_its_own() -> None:
     threads: list[Thread] = []
 
     def section() -> int:
-        threads.extend(queue(lock, threading.get_ident) for _ in range(3))
+        threads.extend(waiting_thread(lock, lock.run, threading.get_ident) for _ in range(3))
         return threading.get_ident()
 
     assert lock.run(section) == threading.get_ident()
@@ -104,7 +94,7 @@ def test_section_that_runs_another_of_the_same_lock_is_refused() -> None:
     with pytest.raises(errors.DeadlockError, match="call what is to be run directly"):
         lock.run(lambda: lock.run(int))
     holder = Held(lock)
-    nested = queue(lock, lambda: lock.run(int))
+    nested = waiting_thread(lock, lock.run, lambda: lock.run(int))
     holder.let_go()
     with pytest.raises(errors.DeadlockError):
         nested.result()
@@ -139,16 +129,6 @@ def test_sections_of_threads_and_tasks_exclude_each_other() -> None:
     assert lock.statistics()[:2] == (False, 0)
 
 
-async def queue_task(lock: CombiningLock, function: Callable[[], Any]) -> asyncio.Task[Any]:
-    async def body() -> Any:
-        return await lock.run_async(function)
-
-    waiting = lock.statistics().waiting
-    task = asyncio.ensure_future(body())
-    await until_async(lambda: lock.statistics().waiting == waiting + 1)
-    return task
-
-
 def test_task_that_is_cancelled_in_its_turn_does_not_block_others() -> None:
     async def main() -> None:
         lock, begun, go = CombiningLock(), threading.Event(), threading.Event()
@@ -167,13 +147,14 @@ def test_task_that_is_cancelled_in_its_turn_does_not_block_others() -> None:
         holder = Held(lock)
         box = [result]
         del result
-        task = await queue_task(lock, lambda: section(box))
-        last = await queue_task(lock, lambda: "served")
+        task = await waiting_task(lock, lock.run_async(lambda: section(box)))
+        last = await waiting_task(lock, lock.run_async(lambda: "served"))
         letting = Thread(holder.let_go)
         await until_async(begun.is_set)
         task.cancel()
         await asyncio.wait([task])
         assert task.cancelled()
+        del task
         go.set()
         assert await last == "served"
         letting.result()
@@ -188,8 +169,8 @@ def test_task_that_was_handed_the_lock_and_is_cancelled_hands_it_on() -> None:
     async def main() -> None:
         lock, ran = CombiningLock(batch=0), []
         holder = Held(lock)
-        task = await queue_task(lock, lambda: ran.append("task"))
-        thread = queue(lock, lambda: ran.append("thread"))
+        task = await waiting_task(lock, lock.run_async(lambda: ran.append("task")))
+        thread = waiting_thread(lock, lock.run, lambda: ran.append("thread"))
         holder.let_go()  # to the task, whose loop stands still
         assert lock.statistics()[:2] == (True, 1)
         task.cancel()
@@ -205,8 +186,9 @@ def test_loop_that_closes_takes_its_sections_along_and_hands_the_lock_on() -> No
     lock, ran = CombiningLock(batch=0), []
     holder = Held(lock)
     loop = asyncio.new_event_loop()
-    tasks = [loop.run_until_complete(queue_task(lock, lambda: ran.append("task"))) for _ in range(2)]
-    thread = queue(lock, lambda: ran.append("thread"))
+    sections = [lock.run_async(lambda: ran.append("task")) for _ in range(2)]
+    tasks = [loop.run_until_complete(waiting_task(lock, section)) for section in sections]
+    thread = waiting_thread(lock, lock.run, lambda: ran.append("thread"))
     holder.let_go()
     loop.close()
     thread.result()
@@ -214,15 +196,3 @@ def test_loop_that_closes_takes_its_sections_along_and_hands_the_lock_on() -> No
     assert lock.statistics()[:2] == (False, 0)
     for task in tasks:
         task._log_destroy_pending = False  # type: ignore[attr-defined]
-
-
-def test_bad_use_is_refused() -> None:
-    for batch in (-1, 2**31, 1 << 70):
-        with pytest.raises((ValueError, OverflowError)):
-            CombiningLock(batch=batch)
-    with pytest.raises(TypeError):
-        CombiningLock().run(3)  # type: ignore[arg-type]
-    lock = CombiningLock()
-    with pytest.raises(TypeError, match="pickle"):
-        pickle.dumps(lock)
-    assert not lock.locked()

@@ -12,7 +12,7 @@ import pytest
 import trio
 import trio.testing
 from endings import HandlerRan, handling, interrupting
-from waiting import Thread, run, until, until_async
+from waiting import Thread, run, until, until_async, waiting_task, waiting_thread
 
 from fairlead import errors
 from fairlead.sync import Condition, Lock, RLock
@@ -49,28 +49,6 @@ async def in_task(condition: Condition, order: list[str], name: str = "task") ->
         assert condition.locked()
         order.append(name)
         return notified
-
-
-def test_notify_wakes_threads_and_tasks_of_two_libraries_in_the_order_of_waiting(
-    condition: Condition,
-) -> None:
-    order: list[str] = []
-    first = in_thread(condition, order, "first")
-    until(waiting(condition, 1))
-    second = Thread(run, in_task(condition, order, "second"))
-    until(waiting(condition, 2))
-    third = Thread(trio.run, in_task, condition, order, "third")
-    until(waiting(condition, 3))
-    fourth = in_thread(condition, order, "fourth")
-    until(waiting(condition, 4))
-    for served in range(1, 5):
-        with condition:
-            condition.notify()
-            assert len(order) == served - 1
-        until(lambda served=served: len(order) == served)
-    assert [one.result() for one in (first, second, third, fourth)] == [True] * 4
-    assert order == ["first", "second", "third", "fourth"]
-    assert free(condition)
 
 
 def test_notify_all_wakes_all_and_notify_of_many_so_many(condition: Condition) -> None:
@@ -387,80 +365,58 @@ def test_closing_a_loop_with_a_waiter_releases_no_other_holders_lock(make: Any, 
     assert free(condition)
 
 
-def test_senseless_locks_are_refused() -> None:
-    with pytest.raises(TypeError, match="not lock"):
-        Condition(threading.Lock())  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="fair"):
-        Condition(Lock(), fair=True)
+STARTS: dict[str, list[Callable[..., Thread]]] = {
+    "threads": [in_thread],
+    "asyncio loops": [lambda *how: Thread(run, in_task(*how))],
+    "all": [in_thread, lambda *how: Thread(run, in_task(*how)), lambda *how: Thread(trio.run, in_task, *how)],
+}
+TWELVE = [str(number) for number in range(12)]
 
 
-def notify_all_of(kind: str, count: int) -> list[int]:
-    """In which order so many waiters, numbered in the order of waiting, have the lock."""
-    condition, order, threads = Condition(), [], []
-
-    async def wait(number: int) -> None:
-        async with condition:
-            await condition.wait_async()
-            order.append(number)
-
-    def wait_in_thread(number: int) -> None:
+@pytest.mark.parametrize("kinds", STARTS.values(), ids=STARTS.keys())
+def test_notify_all_lets_all_have_the_lock_in_the_order_of_waiting(
+    kinds: list[Callable[..., Thread]],
+) -> None:
+    for _ in range(5):
+        condition, order = Condition(), []
+        threads = []
+        for number, name in enumerate(TWELVE):
+            threads.append(kinds[number % len(kinds)](condition, order, name))
+            until(waiting(condition, number + 1))
         with condition:
-            condition.wait()
-            order.append(number)
+            condition.notify_all()
+            assert condition.statistics().waiting == 0
+        for thread in threads:
+            thread.result()
+        assert order == TWELVE
 
-    async def wait_in_one_trio() -> None:
+
+def test_notify_all_lets_tasks_of_one_trio_have_the_lock_in_the_order_of_waiting() -> None:
+    """trio shuffles the tasks that it wakes at once."""
+
+    async def main() -> None:
         async with trio.open_nursery() as nursery:
-            for number in range(count):
-                nursery.start_soon(wait, number)
+            for name in TWELVE:
+                nursery.start_soon(in_task, condition, order, name)
                 await trio.testing.wait_all_tasks_blocked()
             async with condition:
                 condition.notify_all()
 
-    if kind == "trio":
-        trio.run(wait_in_one_trio)
-        return order
-    starts: dict[str, Callable[[int], Thread]] = {
-        "threads": lambda number: Thread(wait_in_thread, number),
-        "asyncio loops": lambda number: Thread(lambda: run(wait(number))),
-        "trio loops": lambda number: Thread(trio.run, wait, number),
-    }
-    kinds = list(starts) if kind == "all" else [kind]
-    for number in range(count):
-        threads.append(starts[kinds[number % len(kinds)]](number))
-        until(waiting(condition, number + 1))
-    with condition:
-        condition.notify_all()
-        assert condition.statistics().waiting == 0
-    for thread in threads:
-        thread.result()
-    return order
-
-
-@pytest.mark.parametrize("kind", ["threads", "asyncio loops", "trio", "all"])
-def test_notify_all_lets_all_have_the_lock_in_the_order_of_waiting(kind: str) -> None:
-    """trio shuffles the tasks that it wakes at once, and threads compete."""
     for _ in range(5):
-        assert notify_all_of(kind, 12) == list(range(12))
+        condition, order = Condition(), []
+        trio.run(main)
+        assert order == TWELVE
 
 
 def test_notified_waiter_that_is_cancelled_before_it_is_woken_notifies_the_next() -> None:
     async def main() -> None:
         condition, woken = Condition(Lock()), []
-
-        async def wait(number: int) -> None:
-            async with condition:
-                await condition.wait_async()
-                woken.append(number)
-
-        tasks = []
-        for number in range(4):
-            tasks.append(asyncio.ensure_future(wait(number)))
-            await until_async(lambda number=number: condition.statistics().waiting == number + 1)
+        tasks = [await waiting_task(condition, in_task(condition, woken, name)) for name in "abcd"]
         async with condition:
             condition.notify(3)
             tasks[1].cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        assert woken == [0, 2, 3]
+        await asyncio.wait(tasks)
+        assert woken == ["a", "c", "d"]
 
     run(main())
 
@@ -472,8 +428,7 @@ def test_waiter_that_times_out_between_its_notification_and_the_lock_counts_as_n
         with condition:
             results.append(condition.wait(timeout))
 
-    first = Thread(wait, None)
-    until(lambda: condition.statistics().waiting == 1)
+    first = waiting_thread(condition, wait, None)
     timeout, notified = 0.1, False
     while not notified:  # on a busy machine the second's time may be over before this thread has the lock
         timeout *= 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from waiting import Thread, until, until_async
+from waiting import Thread, until, until_async, waiting_thread
 
 from fairlead.sync import Event, select
 
@@ -30,8 +30,11 @@ def test_all_waiters_wake_even_if_the_event_is_cleared_at_once() -> None:
     event = Event()
     threads = [Thread(event.wait) for _ in range(20)]
 
+    async def wait_async() -> bool:
+        return await event.wait_async()
+
     async def main() -> None:
-        tasks = [asyncio.ensure_future(_wait(event)) for _ in range(20)]
+        tasks = [asyncio.ensure_future(wait_async()) for _ in range(20)]
         await until_async(lambda: event.statistics().waiting == 40)
         event.set()
         event.clear()
@@ -56,15 +59,10 @@ def test_waiters_that_leave_break_no_chain_of_wake_ups() -> None:
         assert other.statistics().waiting == 0
 
 
-async def _wait(event: Event) -> bool:
-    return await event.wait_async()
-
-
 def test_wait_after_a_clear_lasts_until_the_next_set() -> None:
     event = Event()
     event.set()
     event.clear()
-    thread = Thread(event.wait)
-    until(lambda: event.statistics().waiting == 1)
+    thread = waiting_thread(event, event.wait)
     event.set()
     assert thread.result() is True

@@ -3,53 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import pickle
-import weakref
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from waiting import Thread, run, until, until_async
+from waiting import Thread, run, until
 
 from fairlead import errors
-from fairlead.sync import Exchanger, channel, handle
+from fairlead.sync import Exchanger, channel
 
 pytestmark = pytest.mark.ends_and_free
-
-
-async def waiting(exchanger: Exchanger[Any], item: Any) -> asyncio.Task[Any]:
-    async def body() -> Any:
-        return await exchanger.exchange_async(item)
-
-    task = asyncio.ensure_future(body())
-    await until_async(lambda: exchanger.statistics().waiting == 1)
-    return task
-
-
-def test_waiter_that_leaves_keeps_its_item_and_the_next_two_meet() -> None:
-    exchanger: Exchanger[Any] = Exchanger()
-    item = type("Item", (), {})()
-    gone, bringing = weakref.ref(item), [item]
-    with pytest.raises(errors.WaitTimeoutError, match="still yours"):
-        exchanger.exchange(item, timeout=1e-6)
-    with pytest.raises(TimeoutError):
-        exchanger.exchange(item, timeout=0)
-
-    async def main() -> None:
-        task = await waiting(exchanger, bringing.pop())
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.cancelled()
-
-    run(main())
-    assert exchanger.statistics() == (0, False)
-    del item
-    gc.collect()
-    assert gone() is None
-    thread = Thread(exchanger.exchange, 1)
-    assert exchanger.exchange(2) == 1
-    assert thread.result() == 2
 
 
 @pytest.mark.parametrize("how", ["thread", "task"])
@@ -113,18 +76,3 @@ def test_many_meet_in_pairs_and_nothing_is_lost_or_doubled() -> None:
     for number in range(4):
         for turn, (other, its) in enumerate(left[number]):
             assert left[other][its] == (number, turn)
-
-
-def test_bad_use_is_refused() -> None:
-    exchanger: Exchanger[int] = Exchanger()
-    for timeout, error in ((float("nan"), ValueError), (-0.5, ValueError), (float("inf"), OverflowError)):
-        with pytest.raises(error):
-            exchanger.exchange(1, timeout=timeout)
-    with pytest.raises(TypeError, match="item"):
-        exchanger.exchange()  # type: ignore[call-arg]
-    with pytest.raises(TypeError):
-        Exchanger(2)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="Exchanger"):
-        handle(exchanger)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="pickle"):
-        pickle.dumps(exchanger)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import os
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterator
@@ -11,7 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from waiting import Thread, main_thread_sleeps, until
+from endings import HandlerRan, handling, interrupting
+from waiting import Thread, until
 
 from fairlead import _native
 from fairlead.lowlevel import Mailbox, add_loop
@@ -29,25 +28,18 @@ from fairlead.sync import (
 )
 
 
-class HandlerRan(BaseException):
-    """What the handlers of these tests raise."""
-
-
 @contextmanager
-def handling(before: Callable[[], object] = lambda: None) -> Iterator[list[int]]:
+def raising(before: Callable[[], object] = bool) -> Iterator[list[int]]:
     """SIGUSR1 does that, and raises; the list has one entry for each time."""
     calls: list[int] = []
 
-    def handle_signal(number: int, _frame: object) -> None:
+    def stop() -> None:
         before()
-        calls.append(number)
+        calls.append(1)
         raise HandlerRan
 
-    previous = signal.signal(signal.SIGUSR1, handle_signal)
-    try:
+    with handling(stop):
         yield calls
-    finally:
-        signal.signal(signal.SIGUSR1, previous)
 
 
 def receive_signal() -> None:
@@ -61,15 +53,11 @@ def test_reply_that_comes_while_a_handler_raises_is_left_to_the_reader_of_the_ne
     slot = _native.WorkerSlot(board.number, 1)
     slot.take()
 
-    def interrupt() -> None:
-        until(main_thread_sleeps)
-        os.kill(os.getpid(), signal.SIGUSR1)
-
-    with handling(lambda: slot.reply(RESULT, "reply")):
-        thread = Thread(interrupt)
+    with raising(lambda: slot.reply(RESULT, "reply")):
+        sender = interrupting(lambda: True)
         with pytest.raises(HandlerRan):
             board.help(job)
-        thread.result()
+        sender.result()
     assert board.completions() == [("owner", RESULT, "reply")]
     board.leave(1)
 
@@ -129,7 +117,7 @@ def release_and_go_on(semaphore: Semaphore) -> None:
 @pytest.mark.parametrize("function", ["done", "set_result", "running"])
 def test_handler_that_raises_in_a_call_of_the_loop_costs_no_wake_up_and_is_raised(function: str) -> None:
     loop, semaphore = Loop(), Semaphore(0)
-    with handling() as calls:
+    with raising() as calls:
         with loop.task():
             ticket = semaphore.acquire_async()
             future = ticket.send(None)
@@ -155,7 +143,7 @@ def test_holder_of_a_combining_lock_asks_nothing_of_python_that_a_handler_may_ra
         until(lambda: lock.statistics().waiting == 1)
 
     threads: list[Thread] = []
-    with handling() as calls:
+    with raising() as calls:
         monkeypatch.setattr(threading, "main_thread", receive_signal)
         raised = 0
         try:
@@ -189,22 +177,6 @@ def test_awaitable_that_is_begun_takes_no_other_step(kind: str, method: str) -> 
     assert semaphore.statistics().waiting == 1
     ticket.close()
     assert semaphore.statistics().waiting == 0
-
-
-@pytest.mark.parametrize("select_it", [False, True], ids=["operation", "selection"])
-def test_awaitable_that_is_dropped_while_it_waits_leaves_the_queue(select_it: bool) -> None:
-    loop, semaphore = Loop(), Semaphore(0)
-    with loop.task():
-        awaited: Any = semaphore.acquire_async()
-        if select_it:
-            awaited = select_async(awaited)
-        awaited.send(None)
-    assert semaphore.statistics().waiting == 1
-    del awaited
-    gc.collect()
-    assert semaphore.statistics().waiting == 0
-    semaphore.release()
-    assert semaphore.statistics().value == 1
 
 
 def test_tape_that_is_shared_while_it_is_shared_is_shared_once() -> None:

@@ -12,9 +12,10 @@ import pytest
 import trio
 from blockingcalls import HOLDINGS, LIMITER, Blocked, Holding
 from endings import queued
-from waiting import Thread, run, until_async
+from waiting import Inside, Thread, run, until, until_async
 
 from fairlead.errors import DeadlockError, NotHeldError
+from fairlead.sync import Wait, waits
 
 each = pytest.mark.parametrize("holding", [*HOLDINGS, LIMITER], ids=lambda one: one.name)
 each_that_knows_its_task = pytest.mark.parametrize(
@@ -64,6 +65,23 @@ def test_release_by_another_thread_or_task_is_refused_and_changes_nothing(holdin
     undo(value)
     run(held_by_a_task())
     refused(release)
+
+
+@pytest.mark.parametrize("holding", HOLDINGS, ids=lambda one: one.name)
+def test_waits_names_every_holder(holding: Holding) -> None:
+    lock = holding.make()
+    count = 2 if holding.taken == "reading" else 1
+    inside = [Inside(holding.block(lock, holding.taken)).wait() for _ in range(count)]
+    take, _, undo = holding.calls(lock, holding.wanted)
+    waiter = Thread(lambda: undo(take()))
+    mine: list[Wait] = []
+    until(lambda: mine or mine.extend(wait for wait in waits() if wait.waiter.thread == waiter.ident))
+    [wait] = mine
+    assert holding.kind in wait.primitive
+    assert {owner.thread for owner in wait.owners} == {one.thread.ident for one in inside}
+    for one in inside:
+        one.go()
+    waiter.result()
 
 
 def waits_for_itself(blocked: Blocked, matches: str) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-import weakref
 from typing import Any
 
 import pytest
 from endings import handling, interrupting
-from waiting import Thread, until
+from waiting import Thread, until, waiting_thread
 
 pytest.importorskip("trio")
 
@@ -18,7 +17,6 @@ from fairlead.sync import BoundedSemaphore, Event, Lock, Semaphore
 
 pytestmark = pytest.mark.pypy
 
-LONGEST = 9223372036.0
 """CPython's threading.TIMEOUT_MAX; that of PyPy is a thousand times as long."""
 
 
@@ -42,12 +40,6 @@ def test_lock_is_held_by_one_at_a_time(lock: Lock) -> None:
     assert not lock.locked()
 
 
-def test_lock_is_released_when_the_body_raises(lock: Lock) -> None:
-    with pytest.raises(KeyError), lock:
-        raise KeyError
-    assert not lock.locked()
-
-
 def test_release_of_a_free_lock_is_refused(lock: Lock) -> None:
     with pytest.raises(errors.NotHeldError, match="release unlocked lock"):
         lock.release()
@@ -57,37 +49,11 @@ def test_release_of_a_free_lock_is_refused(lock: Lock) -> None:
     assert not lock.acquire(False)
 
 
-def test_timeout_is_kept_and_leaves_nothing_behind(lock: Lock) -> None:
-    lock.acquire()
-    before = time.monotonic()
-    assert lock.acquire(timeout=0.01) is False
-    assert time.monotonic() - before >= 0.01
-    assert lock.statistics() == (True, 0, lock.statistics().fair)
-
-
-def test_fair_lock_is_taken_in_the_order_of_waiting() -> None:
-    lock, order, threads = Lock(fair=True), [], []
-    lock.acquire()
-
-    def take(me: int) -> None:
-        with lock:
-            order.append(me)
-
-    for me in range(5):
-        threads.append(Thread(take, me))
-        until(lambda me=me: lock.statistics().waiting == me + 1)
-    lock.release()
-    for thread in threads:
-        thread.result()
-    assert order == [0, 1, 2, 3, 4]
-
-
 def test_fair_lock_cannot_be_taken_past_its_waiters() -> None:
     """The lock is the waiter's in the instant of the release, before its thread runs."""
     lock = Lock(fair=True)
     lock.acquire()
-    waiter = Thread(lock.acquire)
-    until(lambda: lock.statistics().waiting == 1)
+    waiter = waiting_thread(lock, lock.acquire)
     lock.release()
     assert lock.acquire(False) is False
     assert waiter.result() is True
@@ -96,8 +62,7 @@ def test_fair_lock_cannot_be_taken_past_its_waiters() -> None:
 def test_waiter_that_waited_for_long_is_served_before_newcomers() -> None:
     lock = Lock()
     lock.acquire()
-    waiter = Thread(lock.acquire)
-    until(lambda: lock.statistics().waiting == 1)
+    waiter = waiting_thread(lock, lock.acquire)
     begun = time.monotonic()
     until(lambda: time.monotonic() - begun > 0.002)
     lock.release()
@@ -132,9 +97,3 @@ def test_wait_goes_on_in_its_place_after_a_signal_handler_returns() -> None:
 def test_primitive_and_its_cell_take_at_most_two_cache_lines(kind: Any) -> None:
     cell = 64  # at most, as sync/wait/waitq.c asserts
     assert sys.getsizeof(kind()) + cell <= 128
-
-
-def test_lock_can_be_referred_to_weakly(lock: Lock) -> None:
-    assert weakref.ref(lock)() is lock
-    with pytest.raises(TypeError):
-        Lock(1)  # type: ignore[misc]

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import trio
 from blockingcalls import HOLDINGS, LIMITER, Holding
-from waiting import Thread, run, until, until_async
+from waiting import Thread, run, until, until_async, waiting_task, waiting_thread
 
-from fairlead.errors import BrokenLockError, NotHeldError, OwnerDeathWarning, UsageError
+from fairlead.errors import BrokenLockError, NotHeldError, OwnerDeathWarning
 from fairlead.sync import CapacityLimiter, Condition, Event, Lock, RLock, select, waits
 
 FREE_THREADED = not getattr(sys, "_is_gil_enabled", lambda: True)()
@@ -86,8 +86,7 @@ def test_thread_that_waits_already_is_warned_and_goes_on_when_another_releases()
     holder = in_a_thread_that_ends_when(leave, lock)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        waiter = Thread(lock.acquire, True, 1000)
-        until(lambda: lock.statistics().waiting == 1)
+        waiter = waiting_thread(lock, lock.acquire, True, 1000)
         leave.set()
         holder.join()
         until(lambda: told)
@@ -99,13 +98,16 @@ def test_thread_that_waits_already_is_warned_and_goes_on_when_another_releases()
     assert [type(one.message) for one in told] == [OwnerDeathWarning]
 
 
-def test_thread_that_waits_already_for_an_rlock_is_warned() -> None:
-    lock, leave = RLock(), Event()
+ONE_AT_A_TIME = [one for one in HOLDINGS if one.kind in {"Lock", "RLock"}]
+
+
+@pytest.mark.parametrize("holding", ONE_AT_A_TIME, ids=lambda one: one.name)
+def test_warning_that_is_an_error_ends_the_wait_of_a_thread(holding: Holding) -> None:
+    lock, leave = holding.make(), Event()
     holder = in_a_thread_that_ends_when(leave, lock)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        waiter = Thread(lock.acquire, True, 1000)
-        until(lambda: lock.statistics().waiting == 1)
+        waiter = waiting_thread(lock, lock.acquire, timeout=1000)
         leave.set()
         holder.join()
         with pytest.raises(OwnerDeathWarning, match="held by a thread that has ended"):
@@ -124,15 +126,11 @@ def test_tasks_that_wait_and_that_come_are_warned() -> None:
     async def main() -> None:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            first = asyncio.create_task(take())
-            while not lock.statistics().waiting:
-                await asyncio.sleep(0)
+            first = await waiting_task(lock, take())
             leave.set()
-            while not told:
-                await asyncio.sleep(0)
+            await until_async(lambda: told)
             second = asyncio.create_task(take())
-            while len(told) < 2:
-                await asyncio.sleep(0)
+            await until_async(lambda: len(told) == 2)
             lock.release()
             await asyncio.gather(first, second)
         assert [type(one.message) for one in told] == [OwnerDeathWarning] * 2
@@ -149,7 +147,7 @@ def test_lock_of_a_task_whose_loops_thread_has_ended_is_reported() -> None:
         assert not lock.acquire(timeout=0.01)
 
 
-async def take_along(lock: Lock) -> None:
+async def take_along(lock: Lock | RLock) -> None:
     await lock.acquire_async()
 
 
@@ -157,8 +155,8 @@ def test_lock_that_breaks_fails_present_and_later_waiters() -> None:
     lock, leave = Lock(on_owner_death="break"), Event()
     assert (lock.on_owner_death, Lock().on_owner_death) == ("break", "warn")
     holder = in_a_thread_that_ends_when(leave, lock)
-    waiting = [Thread(lock.acquire), Thread(lock.acquire, True, 1000), Thread(run, take_along(lock))]
-    until(lambda: lock.statistics().waiting == 3)
+    calls = [(lock.acquire,), (lock.acquire, True, 1000), (run, take_along(lock))]
+    waiting = [waiting_thread(lock, *call) for call in calls]
     leave.set()
     holder.join()
     for thread in waiting:
@@ -180,42 +178,14 @@ def test_lock_that_breaks_fails_present_and_later_waiters() -> None:
     assert lock.statistics().waiting == 0
 
 
-def test_lock_that_breaks_fails_the_first_caller_after_its_owner_ended() -> None:
-    for call in (
-        lambda lock: lock.acquire(False),
-        lambda lock: lock.acquire(),
-        lambda lock: run(take_along(lock)),
-    ):
-        lock = Lock(on_owner_death="break")
-        ended_with(lock)
-        with pytest.raises(BrokenLockError):
-            call(lock)
-
-
-def test_lock_that_breaks_is_an_ordinary_lock_while_its_owners_live() -> None:
-    lock, inside = Lock(on_owner_death="break"), [0]
-
-    def work() -> None:
-        for _ in range(300):
-            with lock:
-                inside[0] += 1
-
-    for thread in [Thread(work) for _ in range(4)]:
-        thread.result()
-    assert inside == [1200]
-    lock.acquire()
-    lock.release()
-    with pytest.raises(NotHeldError):
-        lock.release()
-
-
-def test_bad_words_are_refused() -> None:
-    with pytest.raises(UsageError, match="'warn' or 'break'"):
-        Lock(on_owner_death="ignore")
-    with pytest.raises(TypeError):
-        Lock(on_owner_death=1)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="takes no lock that breaks"):
-        Condition(Lock(on_owner_death="break"))
+@pytest.mark.parametrize(
+    "call", [lambda lock: lock.acquire(False), Lock.acquire, lambda lock: run(take_along(lock))]
+)
+def test_lock_that_breaks_fails_the_first_caller_after_its_owner_ended(call: Callable[[Lock], Any]) -> None:
+    lock = Lock(on_owner_death="break")
+    ended_with(lock)
+    with pytest.raises(BrokenLockError):
+        call(lock)
 
 
 def test_many_threads_that_end_while_others_wait_are_each_reported() -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import queue
 import struct
 import sys
-import weakref
 from typing import Any
 
 import pytest
@@ -47,45 +45,6 @@ def test_put_async_is_done_at_once() -> None:
         assert await line.get_async() == "thing"
 
     run(main())
-
-
-def test_destructor_may_put_and_get() -> None:
-    line = SimpleQueue()
-
-    class Thing:
-        def __del__(self) -> None:
-            line.put("from a destructor")
-
-    line.put(Thing())
-    del Thing
-    assert line.get() is not None
-    gc.collect()
-    assert line.get(timeout=30) == "from a destructor"
-
-
-@pytest.mark.skipif(
-    sys.implementation.name == "pypy", reason="PyPy collects no circle through an extension's object"
-)
-def test_queue_in_a_cycle_is_collected_with_what_it_holds() -> None:
-    class Thing:
-        pass
-
-    line, thing = SimpleQueue(), Thing()
-    line.put(line)
-    line.put(thing)
-    dead = weakref.ref(thing)
-    del line, thing
-    gc.collect()
-    assert dead() is None
-
-
-def test_queue_shows_its_state() -> None:
-    line = SimpleQueue()
-    line.put(1)
-    assert repr(line).startswith("<fairlead.sync.SimpleQueue of 1, 0 waiting, at 0x")
-    assert line.statistics() == (1, 0)
-    with pytest.raises(TypeError):
-        line.put()  # type: ignore[call-arg]
 
 
 @pytest.mark.skipif(sys.implementation.name == "pypy", reason="PyPy's sys.getsizeof knows no sizes")

@@ -5,54 +5,47 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from waiting import Thread, run, until, until_async
+from waiting import run, waiting_task, waiting_thread
 
 from fairlead import errors
-from fairlead.sync import channel
+from fairlead.sync import Exchanger, channel
 
 pytestmark = pytest.mark.ends_and_free
 
 
-async def waiting(end: Any, call: Any, *args: Any) -> asyncio.Task[Any]:
-    """A task that waits in this call."""
-
-    def count() -> int:
-        found = end.statistics()
-        return found.sending + found.receiving  # type: ignore[no-any-return]
-
-    async def body() -> Any:
-        return await call(*args)
-
-    before = count()
-    task = asyncio.ensure_future(body())
-    await until_async(lambda: count() == before + 1)
-    return task
+GIVING: dict[str, tuple[Callable[[], Any], str, type[Exception], str]] = {
+    "channel(0).send": (lambda: channel(0), "send", errors.QueueFull, ""),
+    "channel(1).send": (lambda: full(channel(1)), "send", errors.QueueFull, ""),
+    "Exchanger": (lambda: [Exchanger()], "exchange", TimeoutError, "still yours"),
+}
 
 
-def test_timeouts_and_cancellations_leave_nothing_behind() -> None:
-    sender, receiver = channel(0)
+def full(ends: Any) -> Any:
+    ends[0].send("first")
+    return ends
+
+
+@pytest.mark.parametrize(("make", "name", "late", "match"), GIVING.values(), ids=GIVING.keys())
+def test_item_of_one_that_gives_up_is_kept_by_nothing(
+    make: Callable[[], Any], name: str, late: type[Exception], match: str
+) -> None:
+    ends = make()
     item = type("Item", (), {})()
-    gone, sending = weakref.ref(item), [item]
-    with pytest.raises(errors.QueueFull):
-        sender.send(item, timeout=1e-6)
-    with pytest.raises(errors.QueueEmpty):
-        receiver.receive(timeout=1e-6)
+    gone, giving = weakref.ref(item), [item]
+    with pytest.raises(late, match=match or None):
+        getattr(ends[0], name)(item, timeout=1e-6)
 
     async def main() -> None:
-        for call in (sender.send_async, sending.pop()), (receiver.receive_async,):
-            task = await waiting(sender, *call)
-            task.cancel()
-            await asyncio.wait([task])
-            assert task.cancelled()
-            del task, call
+        task = await waiting_task(ends[0], getattr(ends[0], f"{name}_async")(giving.pop()))
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
 
     run(main())
-    assert sender.statistics()[:5] == (0, 1, 1, 0, 0)
-    with pytest.raises(errors.QueueEmpty):
-        receiver.receive_nowait()
     del item
     gc.collect()
     assert gone() is None
@@ -61,18 +54,17 @@ def test_timeouts_and_cancellations_leave_nothing_behind() -> None:
 def test_what_came_for_cancelled_receivers_goes_to_the_next_in_the_order_of_sending() -> None:
     async def main() -> None:
         sender, receiver = channel(0)
-        tasks = [await waiting(receiver, receiver.receive_async) for _ in range(3)]
+        tasks = [await waiting_task(receiver, receiver.receive_async()) for _ in range(3)]
         for number in range(3):
             sender.send_nowait(number)
         for task in reversed(tasks):
             task.cancel()
         await asyncio.wait(tasks)
         assert sender.statistics().pending == 3
-        late = Thread(sender.send, 3)
-        until(lambda: sender.statistics().sending == 1)
+        late = waiting_thread(sender, sender.send, 3)
         assert [receiver.receive_nowait() for _ in range(4)] == [0, 1, 2, 3]
         late.result()
-        first, second = [await waiting(receiver, receiver.receive_async) for _ in range(2)]
+        first, second = [await waiting_task(receiver, receiver.receive_async()) for _ in range(2)]
         sender.send_nowait("to the first")
         first.cancel()
         assert await second == "to the first"
@@ -82,13 +74,15 @@ def test_what_came_for_cancelled_receivers_goes_to_the_next_in_the_order_of_send
 
 def test_returned_items_are_received_before_the_end_or_dropped_with_the_last_receiver() -> None:
     async def main() -> None:
-        for receives in True, False:
+        for receives, closed_before in (True, False), (False, False), (False, True):
             sender, receiver = channel(0)
             item = type("Item", (), {})()
             gone = weakref.ref(item)
-            task = await waiting(receiver, receiver.receive_async)
+            task = await waiting_task(receiver, receiver.receive_async())
             sender.send_nowait(item)
             task.cancel()
+            if closed_before:
+                receiver.close()
             await asyncio.wait([task])
             del item, task
             if receives:
@@ -111,7 +105,7 @@ def test_cycle_through_sent_and_returned_items_is_collected() -> None:
         item = Item()
         loop = asyncio.new_event_loop()
         if what == "given back":
-            task = loop.run_until_complete(waiting(receiver, receiver.receive_async))
+            task = loop.run_until_complete(waiting_task(receiver, receiver.receive_async()))
             sender.send_nowait(item)
             task.cancel()
             loop.run_until_complete(asyncio.wait([task]))
@@ -126,27 +120,3 @@ def test_cycle_through_sent_and_returned_items_is_collected() -> None:
         gone = begin(what)
         gc.collect()
         assert gone() is None, what
-
-
-def test_timeout_that_is_put_off_ends_its_block_at_the_next_wait() -> None:
-    async def main() -> None:
-        sender, receiver = channel(0)
-        limit, log = asyncio.timeout(3600), []
-
-        async def body() -> None:
-            try:
-                async with limit:
-                    await sender.send_async(1)
-                    log.append("sent")
-                    await asyncio.sleep(3600)
-            except TimeoutError:
-                log.append("timed out")
-
-        task = asyncio.ensure_future(body())
-        await until_async(lambda: sender.statistics().sending == 1)
-        limit.reschedule(0)  # in the next turn, in which the sender would resume after it
-        assert receiver.receive_nowait() == 1
-        await task
-        assert log == ["sent", "timed out"]
-
-    run(main())

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from typing import Any
 
 import pytest
-from waiting import Thread, run, until, until_async
+from waiting import Thread, run, until
 
 from fairlead import errors
 from fairlead.sync import RLock
@@ -21,19 +20,6 @@ def lock(request: pytest.FixtureRequest) -> RLock:
 
 def free(lock: RLock) -> bool:
     return lock.statistics()[:3] == (False, 0, 0)
-
-
-async def waiter(lock: RLock) -> asyncio.Task[Any]:
-    """A task that queues for the lock, and keeps it once it has it until it is cancelled."""
-
-    async def body() -> None:
-        async with lock:
-            await asyncio.get_running_loop().create_future()
-
-    waiting = lock.statistics().waiting
-    task = asyncio.ensure_future(body())
-    await until_async(lambda: lock.statistics().waiting == waiting + 1)
-    return task
 
 
 def test_thread_takes_it_again_and_releases_it_as_often(lock: RLock) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 from endings import HandlerRan, handling, interrupting
-from waiting import Thread, until, until_async
+from waiting import Thread, run, until, until_async, waiters, waiting_task, waiting_thread
 
 from fairlead import errors
 from fairlead.sync import (
@@ -21,8 +21,6 @@ from fairlead.sync import (
     RLock,
     RWLock,
     Semaphore,
-    SimpleQueue,
-    channel,
     select,
     select_async,
 )
@@ -30,24 +28,8 @@ from fairlead.sync import (
 pytestmark = pytest.mark.ends_and_free
 
 
-def run(coroutine: Any) -> Any:
-    return asyncio.run(asyncio.wait_for(coroutine, 40))
-
-
 def waiting(*primitives: Any) -> list[int]:
-    return [
-        one.statistics().getting if isinstance(one, Queue) else one.statistics().waiting for one in primitives
-    ]
-
-
-async def selecting(*cases: Any, until_queued: Any) -> asyncio.Task[Any]:
-    async def body() -> Any:
-        return await select_async(*cases)
-
-    before = waiting(until_queued)[0]
-    task = asyncio.ensure_future(body())
-    await until_async(lambda: waiting(until_queued)[0] == before + 1)
-    return task
+    return [waiters(one) for one in primitives]
 
 
 def test_what_is_there_is_taken_and_nothing_of_the_others() -> None:
@@ -68,7 +50,7 @@ def test_of_two_that_are_granted_at_once_one_is_taken_and_the_other_stays(fair: 
     async def main() -> None:
         first, second = Semaphore(0, fair=fair), Semaphore(0, fair=fair)
         for order in ((first, second), (second, first)):
-            task = await selecting(first.acquire_async(), second.acquire_async(), until_queued=second)
+            task = await waiting_task(second, select_async(first.acquire_async(), second.acquire_async()))
             for one in order:
                 one.release()
             found = await task
@@ -84,9 +66,8 @@ def test_grant_of_a_case_that_lost_goes_to_the_waiter_behind_it(fair: bool) -> N
     async def main() -> None:
         event, lock = Event(), Lock(fair=fair)
         await lock.acquire_async()
-        task = await selecting(event.wait_async(), lock.acquire_async(), until_queued=lock)
-        behind = Thread(lock.acquire)
-        await until_async(lambda: lock.statistics().waiting == 2)
+        task = await waiting_task(lock, select_async(event.wait_async(), lock.acquire_async()))
+        behind = waiting_thread(lock, lock.acquire)
         event.set()  # decided, and the task has not resumed: it is in the lock's queue still
         lock.release()
         await until_async(lambda: not behind.is_alive())
@@ -103,9 +84,8 @@ def test_cancelled_while_several_are_pending_or_one_was_granted_takes_nothing(la
         queue, lock, rw = Queue[int](), Lock(), RWLock()
         lock.acquire()
         rw.writing.acquire_async()  # never awaited: nothing
-        task = await selecting(
-            queue.get_async(), lock.acquire_async(), Event().wait_async(), until_queued=queue
-        )
+        selection = select_async(queue.get_async(), lock.acquire_async(), Event().wait_async())
+        task = await waiting_task(queue, selection)
         if late:
             queue.put(1)
             lock.release()
@@ -155,15 +135,6 @@ def test_of_a_queue_that_was_shut_down_its_error_is_taken() -> None:
     run(main())
 
 
-def test_sending_is_a_case_too() -> None:
-    sender, receiver = channel(1)
-    assert select(sender.send_async("sent"), Event().wait_async()) == (0, None)
-    thread = Thread(select, Event().wait_async(), sender.send_async("again"))
-    until(lambda: sender.statistics().sending == 1)
-    assert [receiver.receive(), receiver.receive()] == ["sent", "again"]
-    assert thread.result() == (1, None)
-
-
 def test_tasks_of_trio_choose_and_hold_what_they_took() -> None:
     rlock, rw, got = RLock(), RWLock(), []
 
@@ -179,36 +150,6 @@ def test_tasks_of_trio_choose_and_hold_what_they_took() -> None:
 
     trio.run(main)
     assert got == [(1, True), (1, True)]
-
-
-def test_threads_and_tasks_that_choose_lose_and_double_nothing() -> None:
-    first, second = Queue[int](2), SimpleQueue[int]()
-    each, done = 150, []
-
-    def put() -> None:
-        for number in range(each):
-            first.put(number)
-            second.put(number + each)
-
-    def take() -> list[int]:
-        found = [select(first.get_async(), second.get_async()) for _ in range(each)]
-        return [one.value for one in found if one is not None]
-
-    async def take_async() -> list[int]:
-        found = []
-        while len(found) < each:
-            try:
-                async with asyncio.timeout(0.0005):
-                    found.append((await select_async(first.get_async(), second.get_async())).value)
-            except TimeoutError:
-                continue
-        return found
-
-    threads = [Thread(take), Thread(run, take_async()), Thread(put)]
-    for thread in threads[:2]:
-        done += thread.result()
-    threads[2].result()
-    assert sorted(done) == list(range(2 * each))
 
 
 def test_bad_cases_are_refused_and_spend_nothing() -> None:

@@ -9,23 +9,14 @@ from typing import Any
 
 import pytest
 from endings import HandlerRan, handling, interrupting
-from waiting import Thread, run, until, until_async
+from waiting import Thread, run, until, until_async, waiters, waiting_task
 
 from fairlead import errors
 from fairlead.sync import Event, Exchanger, Semaphore, channel, select, select_async
 
 
 def nobody_waits(*ends: Any) -> bool:
-    return all(one.statistics().sending == one.statistics().receiving == 0 for one in ends)
-
-
-async def choosing(*cases: Any, until_waiting: Any) -> asyncio.Task[Any]:
-    async def body() -> Any:
-        return await select_async(*cases)
-
-    task = asyncio.ensure_future(body())
-    await until_async(until_waiting)
-    return task
+    return not any(map(waiters, ends))
 
 
 def test_two_threads_that_choose_with_their_cases_crossed_meet_once() -> None:
@@ -66,7 +57,7 @@ def test_select_that_times_out_has_sent_and_received_nothing() -> None:
         exchanger.exchange(2, timeout=0)
 
     async def main() -> None:
-        task = await choosing(*cases(), until_waiting=lambda: exchanger.statistics().waiting == 1)
+        task = await waiting_task(exchanger, select_async(*cases()))
         task.cancel()
         await asyncio.wait([task])
         assert task.cancelled()
@@ -110,9 +101,7 @@ def test_closed_loops_and_collected_selections_leave_no_waiter() -> None:
     gone = weakref.ref(item)
     loop = asyncio.new_event_loop()
     task = loop.run_until_complete(
-        choosing(
-            sender.send_async(item), Event().wait_async(), until_waiting=lambda: receiver.statistics().sending
-        )
+        waiting_task(receiver, select_async(sender.send_async(item), Event().wait_async()))
     )
     loop.close()
     assert nobody_waits(receiver)
@@ -140,8 +129,9 @@ def test_what_is_selected_twice_is_refused() -> None:
     run(main())
 
 
-def test_threads_and_tasks_that_all_choose_lose_and_double_nothing() -> None:
-    channels = [channel(0) for _ in range(2)]
+@pytest.mark.parametrize("capacity", [0, 1, None])
+def test_threads_and_tasks_that_all_choose_lose_and_double_nothing(capacity: int | None) -> None:
+    channels = [channel(capacity) for _ in range(2)]
     each, sent, received = 30, [], []
 
     def numbers(of: int) -> list[tuple[int, int]]:
@@ -184,7 +174,7 @@ def test_threads_and_tasks_that_all_choose_lose_and_double_nothing() -> None:
     givers = [Thread(send, 0), Thread(send, 1), Thread(lambda: run(send_async(2)))]
     for thread in givers:
         thread.result()
-    until(lambda: len(received) + sum(of.statistics().pending for _, of in channels) >= len(sent))
+    until(lambda: len(received) == len(sent))
     stop.set()
     for thread in takers:
         thread.result()

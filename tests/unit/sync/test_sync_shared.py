@@ -9,13 +9,15 @@ import mmap
 import os
 import pickle
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
+from blockingcalls import Blocked
 from endings import HandlerRan, handling, interrupting
-from waiting import Thread, until
+from waiting import Thread, run, until, until_async
 
 from fairlead import errors
 from fairlead.sync import _segments, shared
@@ -58,77 +60,104 @@ def test_lock_is_held_once_by_whichever_handle() -> None:
             lock.acquire(**senseless)
 
 
-def test_thread_is_woken_by_a_release() -> None:
-    lock = shared.Lock()
-    with lock:
-        threads = [Thread(lock.acquire) for _ in range(3)]
-    for _ in threads:
-        # whoever has it: any thread of the process may give it back
-        until(lock.locked)
-        lock.release()
-    for thread in threads:
-        thread.result()
-
-
-@pytest.mark.parametrize("run", [asyncio.run, lambda body: trio.run(lambda: body)], ids=["asyncio", "trio"])
-def test_task_waits_until_a_thread_releases_the_lock(run: object) -> None:
-    lock = shared.Lock()
+def held(lock: Any) -> Blocked:
     lock.acquire()
-
-    async def body() -> None:
-        giver = threading.Timer(0.01, lock.release)
-        giver.start()
-        async with lock:
-            assert lock.locked()
-        giver.join()
-        assert await lock.acquire_async()
-        lock.release()
-        assert not await lock.recover_async()
-        lock.release()
-
-    run(body())  # type: ignore[operator]
-    assert not lock.locked()
+    return Blocked(lock, lock.acquire, lock.acquire_async, bool, lock.release, undo=lambda _: lock.release())
 
 
-def test_cancelled_task_has_taken_nothing_and_the_next_is_served() -> None:
-    lock = shared.Lock()
-
-    async def body() -> None:
-        lock.acquire()
-        tasks = [asyncio.ensure_future(lock.acquire_async()) for _ in range(3)]
-        await asyncio.sleep(0)
-        tasks[0].cancel()
-        await asyncio.wait(tasks[:1])
-        await asyncio.sleep(0)
-        lock.release()
-        tasks[1].cancel()  # it may have been woken
-        done, _ = await asyncio.wait(tasks[1:], timeout=30, return_when=asyncio.FIRST_COMPLETED)
-        assert done
-        if not tasks[1].cancelled():
-            await asyncio.wait(tasks[1:2])
-        assert lock.locked() or await tasks[2]
-        lock.release()
-
-    asyncio.run(asyncio.wait_for(body(), 60))
+def event() -> Blocked:
+    one = shared.Event()
+    return Blocked(one, one.wait, one.wait_async, bool, one.set)
 
 
-def test_exception_of_a_signal_handler_ends_the_wait() -> None:
-    lock = shared.Lock()
-    lock.acquire()
-    begun = threading.Event()
+def empty() -> Blocked:
+    line = shared.Queue()
+    return Blocked(line, line.get, line.get_async, bool, lambda: line.put(b"it"), b"it")
 
+
+def full() -> Blocked:
+    line = shared.Queue(capacity_bytes=16)
+    line.put(b"first")
+    return Blocked(line, lambda: line.put(b"second"), lambda: line.put_async(b"second"), bool, line.get, None)
+
+
+def barrier() -> Blocked:
+    one = shared.Barrier(2)
+    return Blocked(one, lambda: one.wait() + 1, lambda: arrives(one), bool, one.wait, ..., mend=one.reset)
+
+
+async def arrives(one: shared.Barrier) -> int:
+    return await one.wait_async() + 1
+
+
+BLOCKED: dict[str, Callable[[], Blocked]] = {
+    "Lock": lambda: held(shared.Lock()),
+    "Semaphore": lambda: held(shared.Semaphore(1)),
+    "owned Semaphore": lambda: held(shared.Semaphore(1, owned=True)),
+    "Event": event,
+    "Queue.get": empty,
+    "Queue.put": full,
+    "Barrier": barrier,
+}
+each = pytest.mark.parametrize("make", BLOCKED.values(), ids=BLOCKED.keys())
+
+
+@pytest.mark.parametrize("how", ["thread", "asyncio", "trio"])
+@each
+def test_call_goes_on_when_another_thread_lets_it(make: Callable[[], Blocked], how: str) -> None:
+    """Nothing shows whether it waits by then."""
+    blocked = make()
+    if how == "thread":
+        waiter = Thread(blocked.take)
+    else:
+        waiter = (
+            Thread(run, blocked.take_async()) if how == "asyncio" else Thread(trio.run, blocked.take_async)
+        )
+    blocked.end()
+    assert blocked.got(waiter.result())
+
+
+@pytest.mark.parametrize("kind", [kind for kind in BLOCKED if kind != "Barrier"])  # which that breaks
+def test_cancelled_task_has_taken_nothing_and_the_next_is_served(kind: str) -> None:
+    """It is cancelled at each of its turns, before and after it is let go on."""
+
+    async def main(turns: int, first: bool) -> None:
+        blocked = BLOCKED[kind]()
+        task = asyncio.ensure_future(blocked.take_async())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        if first:
+            blocked.end()
+            await asyncio.sleep(0.0001 * turns)
+        task.cancel()
+        await asyncio.wait([task])
+        if task.cancelled():
+            if not first:
+                blocked.end()
+            task = asyncio.ensure_future(blocked.take_async())
+        assert blocked.got(await task)
+
+    for turns in range(5):
+        run(main(turns, False))
+        run(main(turns, True))
+
+
+@each
+def test_exception_of_a_signal_handler_ends_the_wait(make: Callable[[], Blocked]) -> None:
     def stop() -> None:
         raise HandlerRan
 
+    blocked, begun = make(), threading.Event()
     with handling(stop):
         sender = interrupting(begun.is_set)
         with pytest.raises(HandlerRan):  # noqa: PT012
             begun.set()
-            lock.acquire()
+            blocked.wait()
         sender.result()
-    lock.release()
-    assert lock.acquire(False)
-    lock.release()
+    blocked.mend()
+    waiter = Thread(blocked.take)
+    blocked.end()
+    assert blocked.got(waiter.result())
 
 
 def test_semaphore_counts_releases_of_any_process() -> None:
@@ -165,31 +194,6 @@ def test_owned_permits_are_released_by_their_owner_only() -> None:
         semaphore.release(2)
     assert semaphore.statistics() == (2, 0)
     assert "2 free" in repr(semaphore)
-
-
-def test_tasks_and_threads_wait_for_permits_and_for_an_event() -> None:
-    semaphore, event = shared.Semaphore(0), shared.Event()
-    assert not event.wait(timeout=0.001)
-
-    async def body() -> None:
-        threads = [Thread(semaphore.acquire), Thread(event.wait)]
-        tasks = [asyncio.ensure_future(semaphore.acquire_async()) for _ in range(3)]
-        tasks += [asyncio.ensure_future(event.wait_async()) for _ in range(3)]
-        await asyncio.sleep(0.001)
-        semaphore.release(4)
-        event.set()
-        event.clear()  # whoever has begun to wait is woken
-        done, _ = await asyncio.wait(tasks, timeout=30)
-        assert all(task.result() for task in tasks)
-        assert len(done) == 6
-        event.set()  # a thread may not have begun
-        for thread in threads:
-            thread.result()
-
-    asyncio.run(body())
-    assert event.is_set()
-    assert event.wait()
-    assert "set>" in repr(event)
 
 
 def test_queue_returns_messages_of_any_size_in_order() -> None:
@@ -241,7 +245,7 @@ def test_queue_that_is_shut_down_refuses_and_wakes() -> None:
             with pytest.raises(errors.QueueShutDown):
                 thread.result()
 
-    asyncio.run(body())
+    run(body())
     assert full.get() == b"a"
     with pytest.raises(errors.QueueShutDown):
         full.get()
@@ -282,28 +286,10 @@ def test_threads_and_tasks_pass_messages_and_lose_none() -> None:
         await queue.put_async(b"end")
         await asyncio.gather(*getters)
 
-    asyncio.run(asyncio.wait_for(body(), 60))
+    run(body())
     for name in range(3):
         mine = [int(message.split()[1]) for message in got if message.startswith(b"%d " % name)]
         assert sorted(mine) == list(range(count))
-
-
-def test_cancelled_get_has_taken_nothing() -> None:
-    queue = shared.Queue()
-
-    async def body() -> None:
-        for number in range(50):
-            task = asyncio.ensure_future(queue.get_async())
-            await asyncio.sleep(0)
-            queue.put(b"%d" % number)
-            for _ in range(number % 5):
-                await asyncio.sleep(0.0001)
-            task.cancel()
-            await asyncio.wait([task])
-            assert (await queue.get_async() if task.cancelled() else task.result()) == b"%d" % number
-
-    asyncio.run(asyncio.wait_for(body(), 60))
-    assert queue.empty()
 
 
 def test_barrier_lets_threads_and_tasks_through_together_again_and_again() -> None:
@@ -324,7 +310,7 @@ def test_barrier_lets_threads_and_tasks_through_together_again_and_again() -> No
             assert min(phases) >= phases[2]
 
     threads = [Thread(meet, at) for at in range(2)]
-    asyncio.run(asyncio.wait_for(meet_in_a_task(), 60))
+    run(meet_in_a_task())
     for thread in threads:
         thread.result()
     assert barrier.statistics() == (3, 0, False)
@@ -372,13 +358,13 @@ def test_timeout_breaks_the_barrier_for_all_until_it_is_reset() -> None:
     async def body() -> None:
         task = asyncio.ensure_future(barrier.wait_async())
         other = asyncio.ensure_future(barrier.wait_async())
-        await asyncio.sleep(0.001)
+        await until_async(lambda: barrier.n_waiting == 2)
         task.cancel()
         await asyncio.wait([task, other], timeout=30)
         assert task.cancelled()
         assert isinstance(other.exception(), errors.BrokenBarrierError)
 
-    asyncio.run(body())
+    run(body())
     barrier.reset()
     threads = [Thread(barrier.wait) for _ in range(2)]
     barrier.wait()
@@ -478,7 +464,7 @@ def test_nothing_is_left_open() -> None:
             lock.release()
             await task
 
-        asyncio.run(body())
+        run(body())
 
     def mapped() -> int:
         return Path("/proc/self/maps").read_text().count("memfd:fairlead")

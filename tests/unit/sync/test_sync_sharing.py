@@ -32,6 +32,7 @@ from fairlead.sync import (
 LOCKS: dict[str, tuple[Callable[[], Any], str]] = {
     "Lock": (Lock, ""),
     "fair Lock": (lambda: Lock(fair=True), ""),
+    "Lock that breaks": (lambda: Lock(on_owner_death="break"), ""),
     "RLock": (RLock, ""),
     "fair RLock": (lambda: RLock(fair=True), ""),
     "RWLock.writing": (RWLock, "writing"),
@@ -76,6 +77,30 @@ def test_block_excludes_threads_and_tasks_of_two_libraries(make: Callable[[], An
     for one in [Thread(thread), Thread(run, in_asyncio()), Thread(trio.run, in_trio), Thread(thread)]:
         one.result()
     assert inside == [6 * turns]
+    assert lock.statistics() == before
+
+
+@pytest.mark.parametrize(("make", "view"), LOCKS.values(), ids=LOCKS.keys())
+def test_block_is_left_when_its_body_raises(make: Callable[[], Any], view: str) -> None:
+    lock = make()
+    before = lock.statistics()
+
+    def block() -> Any:
+        return getattr(lock, view) if view else lock
+
+    def body() -> None:
+        assert lock.statistics() != before
+        raise KeyError
+
+    async def fails() -> None:
+        async with block():
+            body()
+
+    with pytest.raises(KeyError), block():
+        body()
+    for how in (lambda: run(fails()), lambda: trio.run(fails)):
+        with pytest.raises(KeyError):
+            how()
     assert lock.statistics() == before
 
 

@@ -45,6 +45,21 @@ def entered(lock: Any) -> Any:
     return lock
 
 
+def holding_one(line: Any) -> Any:
+    line.put(1)
+    return line
+
+
+def shut_down(line: Queue[int]) -> Any:
+    holding_one(line).shutdown()
+    return line
+
+
+def terminated(phaser: Phaser) -> Phaser:
+    phaser.terminate()
+    return phaser
+
+
 SHOWN: dict[str, Callable[[], Any]] = {
     "Lock unlocked, 0 waiting, at 0x": Lock,
     "Lock locked, 0 waiting, at 0x": lambda: entered(Lock()),
@@ -65,9 +80,12 @@ SHOWN: dict[str, Callable[[], Any]] = {
     "CountdownEvent value=2, 0 waiting, at 0x": lambda: CountdownEvent(2),
     "Barrier whole, 0 of 2 waiting, at 0x": lambda: Barrier(2),
     "Phaser in phase 0, 0 of 3 arrived, at 0x": lambda: Phaser(3),
+    "Phaser in phase 0, 0 of 0 arrived, terminated": lambda: terminated(Phaser()),
     "Exchanger open, 0 waiting, at 0x": Exchanger,
     "SimpleQueue of 0, 0 waiting, at 0x": SimpleQueue,
     "Queue of 0, maxsize=7, 0 getting, 0 putting, at 0x": lambda: Queue(7),
+    "Queue of 1, maxsize=0, 0 getting, 0 putting, shut down": lambda: shut_down(Queue()),
+    "SimpleQueue of 1, 0 waiting, at 0x": lambda: holding_one(SimpleQueue()),
     "ResourceGuard free>": ResourceGuard,
     "Flag unset>": Flag,
     "Sender open, 1 senders, 1 receivers>": channel,

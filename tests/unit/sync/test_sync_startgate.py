@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
 import threading
 from typing import Any
 
 import pytest
-from waiting import PATIENCE_S, Thread, until
+from waiting import PATIENCE_S, Thread, until, waiting_thread
 
 from fairlead.errors import UsageError
 from fairlead.sync import StartGate
@@ -35,8 +34,7 @@ def test_gate_holds_threads_until_it_opens() -> None:
 
 def test_gate_opens_when_the_block_fails() -> None:
     gate = StartGate()
-    thread = Thread(gate.wait)
-    until(lambda: gate.statistics().waiting == 1)
+    thread = waiting_thread(gate, gate.wait)
     with pytest.raises(KeyError), gate:
         raise KeyError
     assert thread.result() is True
@@ -95,12 +93,3 @@ def test_gate_of_processes_is_shared_by_threads_but_not_by_tasks() -> None:
         gate.wait_async()
     gate.open()
     assert all(thread.result() for thread in threads)
-
-
-def test_pickled_gate_of_threads_is_the_same_gate() -> None:
-    gate = StartGate()
-    same = pickle.loads(pickle.dumps(gate))
-    waiter = Thread(same.wait)
-    until(lambda: gate.statistics().waiting == 1)
-    gate.open()
-    assert waiter.result() is True

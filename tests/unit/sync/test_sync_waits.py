@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import re
-import signal
 import sys
 import threading
 import time
@@ -14,11 +13,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from endings import handling, interrupting
 from waiting import PATIENCE_S, Thread, run, until, until_async
 
 from fairlead import _native
 from fairlead.sync import (
-    CombiningLock,
     Condition,
     Event,
     Lock,
@@ -67,54 +66,41 @@ def waiter(name: str, wait: Callable[[], Any], end: Callable[[], Any]) -> Iterat
         thread.result()
 
 
+def hold(lock: RLock, leave: Event) -> None:
+    with lock:
+        leave.wait()
+
+
 def test_thread_that_waits_for_a_lock_is_seen_with_its_owner_and_both_stacks() -> None:
-    lock, leave = Lock(), Event()
+    lock, leave, file = RLock(), Event(), io.StringIO()
     before = time.monotonic()
-
-    def hold() -> None:
-        with lock:
-            leave.wait()
-
-    def want() -> None:
-        with lock:
-            pass
-
     with (
-        waiter("the holder", hold, leave.set),
-        waiter("the waiter", lambda: (the_wait("the holder"), want()), leave.set),
+        waiter("the holder", lambda: hold(lock, leave), leave.set),
+        waiter("the waiter", lambda: (the_wait("the holder"), take(lock)), leave.set),
     ):
         wait = the_wait("the waiter")
-        assert (wait.kind, wait.one_of, wait.until) == ("Lock", 1, None)
+        assert (wait.kind, wait.one_of, wait.until) == ("RLock", 1, None)
         assert wait.primitive == repr(lock)
         assert before <= wait.since <= time.monotonic()
         assert wait.waiter.thread in {thread.ident for thread in threading.enumerate()}
         assert (wait.waiter.task, wait.waiter.is_task) == (None, False)
-        assert wait.waiter.stack[-1].name == "want"
-        assert wait.waiter.stack[-1].line == "with lock:"
+        assert (wait.waiter.stack[-1].name, wait.waiter.stack[-1].line) == ("take", "with lock:")
         [owner] = wait.owners
         assert (owner.thread_name, owner.is_task) == ("the holder", False)
         assert owner.stack[-1].name == "hold"
         assert (owner.interpreter, wait.waiter.interpreter) == (0, 0)
         assert the_wait("the holder").owners == ()
-    assert not of("the waiter")
-
-
-def test_text_names_the_waiter_the_owner_and_where_both_are() -> None:
-    lock = RLock()
-    lock.acquire()
-    with waiter("the waiter", lambda: take(lock), lock.release):
-        text = str(the_wait("the waiter"))
-        file = io.StringIO()
         dump_waits(file)
-        lines = text.splitlines()
+        lines = str(wait).splitlines()
         assert re.match(r"thread 'the waiter' has waited \d", lines[0])
-        assert repr(lock).split(" count")[0] in lines[0]
-        assert any(line.endswith("in take") for line in lines)
-        assert threading.__file__ not in text
+        assert repr(lock) in lines[0]
         held = next(i for i, line in enumerate(lines) if line.startswith("  held by thread"))
-        assert any("test_text_names" in line for line in lines[held:])
+        assert any(line.endswith("in take") for line in lines[:held])
+        assert any(line.endswith("in hold") for line in lines[held:])
+        assert threading.__file__ not in str(wait)
         assert file.getvalue().startswith("fairlead.sync: ")
         assert lines[0].split(" has waited")[0] in file.getvalue()
+    assert not of("the waiter")
 
 
 def test_text_goes_nowhere_in_a_process_without_standard_streams(
@@ -134,8 +120,8 @@ def test_owner_that_runs_is_shown_where_it_is() -> None:
         assert "test_owner_that_runs_is_shown_where_it_is" in [place.name for place in owner.stack]
 
 
-def test_condition_and_combining_lock_are_seen_by_their_names() -> None:
-    condition, combining, inside, leave = Condition(), CombiningLock(), Event(), Event()
+def test_condition_is_seen_by_its_name() -> None:
+    condition = Condition()
 
     def wait() -> None:
         with condition:
@@ -148,29 +134,6 @@ def test_condition_and_combining_lock_are_seen_by_their_names() -> None:
     with waiter("the waiter", wait, notify):
         assert the_wait("the waiter").kind == "Condition"
         assert the_wait("the waiter").primitive.startswith("<fairlead.sync.Condition at 0x")
-    with waiter("the holder", lambda: combining.run(lambda: (inside.set(), leave.wait())), leave.set):
-        inside.wait()
-        with waiter("the waiter", lambda: combining.run(int), leave.set):
-            assert the_wait("the waiter").waiter.stack[-1].name == "<lambda>"
-
-
-def test_everyone_inside_a_readers_writer_lock_is_an_owner() -> None:
-    lock, leave = RWLock(), Event()
-
-    def read() -> None:
-        with lock.reading:
-            leave.wait()
-
-    def write() -> None:
-        with lock.writing:
-            pass
-
-    with waiter("reader 1", read, leave.set), waiter("reader 2", read, leave.set):
-        the_wait("reader 1"), the_wait("reader 2")
-        with waiter("the writer", write, leave.set):
-            wait = the_wait("the writer")
-            assert {owner.thread_name for owner in wait.owners} == {"reader 1", "reader 2"}
-            assert " writing of " in wait.primitive
 
 
 def test_select_is_listed_once_for_each_case_with_its_timeout() -> None:
@@ -266,30 +229,20 @@ def test_task_of_trio_is_named_with_its_stack() -> None:
 
 
 def test_signal_handler_shows_what_the_main_thread_waits_for_and_all_others() -> None:
-    if threading.current_thread() is not threading.main_thread():
-        pytest.skip("only the main thread sees to signals")
     lock, event, file = Lock(), Event(), io.StringIO()
 
-    def handler(*_: object) -> None:
+    def show() -> None:
         dump_waits(file)
         event.set()
 
-    def interrupt() -> None:
-        until(lambda: any(wait.primitive.startswith("<fairlead.sync.Event") for wait in waits()))
-        until(lambda: of("the waiter"))
-        while not event.is_set():  # a signal that comes before it sleeps does not wake it
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)  # type: ignore[arg-type]
-            event.wait(0.01)
+    def both_wait() -> bool:
+        return {"Event", "Lock"} <= {wait.kind for wait in waits()}
 
-    before = signal.signal(signal.SIGUSR1, handler)
-    try:
-        lock.acquire()
-        with waiter("the waiter", lambda: take(lock), lock.release):
-            interrupter = Thread(interrupt)
-            assert event.wait(40)
-            interrupter.result()
-    finally:
-        signal.signal(signal.SIGUSR1, before)
+    lock.acquire()
+    with handling(show), waiter("the waiter", lambda: take(lock), lock.release):
+        sender = interrupting(both_wait)
+        assert event.wait(40)
+        sender.result()
     assert "thread 'the waiter' has waited" in file.getvalue()
 
 

@@ -16,8 +16,8 @@ static PyObject *end_of_wait(PyObject *Py_UNUSED(wrapper), PyObject *Py_UNUSED(i
 int fl_in_greenlet(fl_state *state)
 {
     PyObject *asked;
-    int here = fl_of_adapter(&state->in_greenlet, state->name_gevent, "fairlead.wait._gevent", "in_greenlet",
-                             &asked);
+    int here = fl_of_adapter(state, &state->in_greenlet, state->name_gevent, "fairlead.wait._gevent",
+                             "in_greenlet", &asked);
     if (here > 0) {
         PyObject *answer = PyObject_CallNoArgs(asked);
         here = answer == NULL ? -1 : answer == Py_True;

@@ -33,18 +33,18 @@ PyObject *fl_imported(PyObject **place, const char *module, const char *name)
     return found;
 }
 
-int fl_of_adapter(PyObject **place, PyObject *library, const char *adapter, const char *name,
-                  PyObject **found)
+int fl_of_adapter(fl_state *state, PyObject **place, PyObject *library, const char *adapter,
+                  const char *name, PyObject **found)
 {
-    int imported = kept(place) != NULL ? 1 : PyDict_Contains(PyImport_GetModuleDict(), library);
+    int imported = kept(place) != NULL ? 1 : PyDict_Contains(state->modules, library);
     *found = imported > 0 ? fl_imported(place, adapter, name) : NULL;
     return imported > 0 && *found == NULL ? -1 : imported;
 }
 
-PyObject *fl_of_asyncio(PyObject **place, PyObject *module_name, const char *name)
+PyObject *fl_of_asyncio(fl_state *state, PyObject **place, PyObject *module_name, const char *name)
 {
     PyObject *found = kept(place);
-    PyObject *module = found == NULL ? fl_dict_get(PyImport_GetModuleDict(), module_name) : NULL;
+    PyObject *module = found == NULL ? fl_dict_get(state->modules, module_name) : NULL;
     if (module != NULL) {
         found = keep(place, PyObject_GetAttrString(module, name));
         Py_DECREF(module);
@@ -71,7 +71,7 @@ PyObject *fl_errors(fl_state *state)
     if (found != NULL) {
         return found;
     }
-    PyObject *queues = fl_dict_get(PyImport_GetModuleDict(), state->name_asyncio_queues);
+    PyObject *queues = fl_dict_get(state->modules, state->name_asyncio_queues);
     bool whole = queues != NULL && PyObject_HasAttrString(queues, "Queue"); /* which comes after its errors */
     PyObject **place = whole ? &state->errors_of_asyncio : &state->errors;
     found = kept(place);

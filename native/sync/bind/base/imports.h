@@ -40,11 +40,11 @@ PyObject *fl_imported(PyObject **place, const char *module, const char *name);
 
 /* Likewise of the adapter of a library. 1: *found is that; 0: the program has not imported the library; -1:
    an exception. */
-int fl_of_adapter(PyObject **place, PyObject *library, const char *adapter, const char *name,
-                  PyObject **found);
+int fl_of_adapter(fl_state *state, PyObject **place, PyObject *library, const char *adapter,
+                  const char *name, PyObject **found);
 
 /* What this module of asyncio has under a name, likewise; NULL: not there, or an exception is set. */
-PyObject *fl_of_asyncio(PyObject **place, PyObject *module_name, const char *name);
+PyObject *fl_of_asyncio(fl_state *state, PyObject **place, PyObject *module_name, const char *name);
 
 /* The errors in a tuple, borrowed; NULL with an exception. Each primitive asks for them when it is made, so
    that they are there when it raises one. */

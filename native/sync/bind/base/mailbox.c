@@ -220,7 +220,7 @@ PyObject *fl_mailbox_here(fl_state *state)
 {
     PyObject *loop = NULL;
 #ifndef Py_GIL_DISABLED
-    int trio = PyDict_Contains(PyImport_GetModuleDict(), state->name_trio);
+    int trio = PyDict_Contains(state->modules, state->name_trio);
     if (trio < 0 || (!trio && (loop = fl_running_loop(state)) == NULL && PyErr_Occurred())) {
         return NULL;
     }

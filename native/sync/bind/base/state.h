@@ -86,6 +86,7 @@ int fl_run_handlers(void);
 /* The state's other objects; those that are names, with their text. */
 #define FL_OBJECTS(X)                                                                                      \
     X(done, NULL)            /* the awaitable that is over */                                              \
+    X(modules, NULL)         /* sys.modules; the interpreter lets go of it before its last objects */      \
     X(current_mailbox, NULL) /* finds the Mailbox of the loop that runs here */                            \
     X(task_number, NULL)     /* numbers the task that runs here */                                         \
     X(running_loop, NULL)    /* of asyncio, once it was found; see task.c */                               \

@@ -19,17 +19,18 @@ static PyObject *not_none(PyObject *found)
 
 PyObject *fl_running_loop(fl_state *state)
 {
-    PyObject *function = fl_of_asyncio(&state->running_loop, state->name_asyncio, "_get_running_loop");
+    PyObject *function = fl_of_asyncio(state, &state->running_loop, state->name_asyncio,
+                                       "_get_running_loop");
     return function == NULL ? NULL : not_none(PyObject_CallNoArgs(function));
 }
 
 PyObject *fl_asyncio_task(fl_state *state, PyObject *loop)
 {
 #if PY_VERSION_HEX >= 0x030C0000
-    PyObject *function = fl_of_asyncio(&state->task_of, state->name_asyncio_tasks, "current_task");
+    PyObject *function = fl_of_asyncio(state, &state->task_of, state->name_asyncio_tasks, "current_task");
     return function == NULL ? NULL : not_none(PyObject_CallOneArg(function, loop));
 #else /* where that function is Python, and allocates */
-    PyObject *tasks = fl_of_asyncio(&state->task_of, state->name_asyncio_tasks, "_current_tasks");
+    PyObject *tasks = fl_of_asyncio(state, &state->task_of, state->name_asyncio_tasks, "_current_tasks");
     return tasks == NULL ? NULL : fl_dict_get(tasks, loop);
 #endif
 }
@@ -50,8 +51,8 @@ static PyObject *trio_task(fl_state *state, PyObject *context)
 PyObject *fl_task_here(fl_state *state)
 {
     PyObject *context, *task = NULL;
-    int trio = fl_of_adapter(&state->trio_context, state->name_trio, "fairlead.wait._trio", "run_context",
-                             &context);
+    int trio = fl_of_adapter(state, &state->trio_context, state->name_trio, "fairlead.wait._trio",
+                             "run_context", &context);
     if (trio > 0) { /* first: in guest mode an asyncio loop runs underneath */
         task = trio_task(state, context);
     }
@@ -73,8 +74,8 @@ PyObject *fl_holder_here(fl_state *state)
         return task;
     }
     PyObject *greenlet_of;
-    int gevent = fl_of_adapter(&state->greenlet_of, state->name_gevent, "fairlead.wait._gevent", "task",
-                               &greenlet_of);
+    int gevent = fl_of_adapter(state, &state->greenlet_of, state->name_gevent, "fairlead.wait._gevent",
+                               "task", &greenlet_of);
     return gevent <= 0 ? NULL : not_none(PyObject_CallNoArgs(greenlet_of));
 }
 
