@@ -153,7 +153,7 @@ static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
     return false;
 }
 
-/* A handoff that was not taken goes to the next, or into the list. */
+/* A handoff that was not taken goes to the next, or into the list, unless that was emptied. */
 static void give_back(fl_waiter *waiter)
 {
     fl_waitq *waitq = waiter->waitq;
@@ -164,8 +164,11 @@ static void give_back(fl_waiter *waiter)
     fl_wakes wakes = {0};
     fl_waitq_lock(waitq);
     uint64_t number = (*place)->number;
+    bool emptied = fl_load(&waitq->word, relaxed) & FL_MEETING_EMPTIED; /* under the queue lock */
 #if FL_MODEL_BREAK != 21
-    if (!meet_first(waitq, FL_MEET_SEND, place, NULL, &wakes))
+    if (!emptied && !meet_first(waitq, FL_MEET_SEND, place, NULL, &wakes))
+#else
+    if (!emptied)
 #endif
     {
         fl_handoff *handoff = *place, *before = NULL, *after = fl_meeting_list(waitq);
@@ -220,6 +223,7 @@ fl_handoff *fl_meeting_clear(fl_waitq *waitq)
     fl_wakes wakes = {0};
     fl_waitq_lock(waitq);
     fl_handoff *first = fl_meeting_list(waitq);
+    fl_fetch_or(&waitq->word, FL_MEETING_EMPTIED, relaxed);
     set_list(waitq, NULL);
     fl_waitq_unlock(waitq, &wakes);
     return first;

@@ -16,7 +16,8 @@
  * to the next receiver, and if there is none to a list (the wait queue's `owner`), in the order of meeting.
  * From there it goes to the next receiver that arrives, before all that was sent later.
  *
- * * The word counts meetings, and has CLOSED; it changes under the queue lock only.
+ * * The word counts meetings, and has CLOSED and EMPTIED; it changes under the queue lock only. Once it is
+ * emptied, a handoff that is returned stays in its receiver's place, whose owner drops it.
  *
  * * One that chooses among several (choice.h) may come with either side, or with both: it does not meet
  * itself. Then those of both kinds are in the queue, and all of them are its own, or have gone.
@@ -38,6 +39,7 @@
 #include "sync/wait/waitq.h"
 
 #define FL_MEETING_CLOSED (UINT64_C(1) << 63)
+#define FL_MEETING_EMPTIED (UINT64_C(1) << 62)
 
 /* What a waiter wants. */
 typedef enum { FL_MEET_SWAP, FL_MEET_SEND, FL_MEET_RECEIVE } fl_meeting_side;
@@ -77,7 +79,7 @@ void fl_meeting_close(fl_waitq *waitq);
 
 /* How many handoffs have come back. */
 uint32_t fl_meeting_listed(fl_waitq *waitq);
-/* Takes all of them, linked by `next`. */
+/* For ever: takes all of them, linked by `next`, and no more are listed. */
 fl_handoff *fl_meeting_clear(fl_waitq *waitq);
 /* The first of them, for the collector: only while no other thread can use the wait queue. */
 static inline fl_handoff *fl_meeting_list(fl_waitq *waitq)

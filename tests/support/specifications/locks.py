@@ -58,6 +58,7 @@ class RWLocks(Phases):
     """A holder, at first perhaps the thread, may come in again, by any view that asks for no more than it
     has. The one that is upgradable may write next, before all others; a reader may not."""
 
+    examples = 120
     mode = MODE | st.just("")
 
     def make(self) -> Any:

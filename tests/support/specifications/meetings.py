@@ -401,7 +401,7 @@ class Meetings(Specification):
         other = self.first((which, RECEIVE))
         if other is not None:
             self.hand(other, (which, RECEIVE), got)
-        else:
+        elif RECEIVE not in self.closed[which]:
             self.back[which] = sorted([*self.back[which], (number, got)])
 
     def cases(self) -> Any:

@@ -156,7 +156,7 @@ class Rates(Specification):
     """A permit comes every EACH seconds, unless there are `most`. All are there at the date `full`, if none
     is taken until then; those that are given back unused count as taken, if others were taken since."""
 
-    examples = 40
+    examples = 80
     most = st.integers(1, 3)
     now = full = 0
     passes = False

@@ -74,13 +74,15 @@ def test_what_came_for_cancelled_receivers_goes_to_the_next_in_the_order_of_send
 
 def test_returned_items_are_received_before_the_end_or_dropped_with_the_last_receiver() -> None:
     async def main() -> None:
-        for receives in True, False:
+        for receives, closed_before in (True, False), (False, False), (False, True):
             sender, receiver = channel(0)
             item = type("Item", (), {})()
             gone = weakref.ref(item)
             task = await waiting_task(receiver, receiver.receive_async())
             sender.send_nowait(item)
             task.cancel()
+            if closed_before:
+                receiver.close()
             await asyncio.wait([task])
             del item, task
             if receives:
