@@ -208,12 +208,13 @@ hear()
             assert counts[-1] == now[f"fairlead_gil_{name}_seconds_count", ()]
 
 
-def test_child_of_a_fork_keeps_no_copy_of_the_port_and_python_does_not_warn_of_a_thread() -> None:
+def test_child_of_a_fork_keeps_no_copy_of_the_port_can_serve_and_python_does_not_warn_of_a_thread() -> None:
     text = """
 pid = os.fork()
 if not pid:
     print("child", flush=True)
     hear()
+    gil.serve("127.0.0.1:0").stop()  # an endpoint of its own
     os._exit(0)
 server.stop()
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)

@@ -4,6 +4,7 @@ bounded (tools/gil_soak.py looks at the memory of a whole process, for minutes);
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -40,14 +41,18 @@ def lot():
         os.sched_yield()
     return _probe.memory()
 with gil.record(sys.argv[1], wait_threshold=None), gil.observe(wait_threshold=None) as seen:
-    found = [lot() for _ in range(6)]
+    found, totals = [], [0]
+    for _ in range(6):
+        found.append(lot())
+        totals.append(_probe.totals()["acquisitions"])
     threads, turns = len(seen.threads), sum(thread.acquisitions for thread in seen.threads)
     (ended,) = [thread.acquisitions for thread in seen.threads if thread.name == "(ended threads)"]
 found.append(_probe.memory())
-print(json.dumps([found, threads, turns, ended]))
+print(json.dumps([found, threads, turns, ended, totals]))
 """
-    (*found, after), threads, turns, ended = run(program, str(tmp_path / "out.flrec"))
+    (*found, after), threads, turns, ended, totals = run(program, str(tmp_path / "out.flrec"))
     assert turns > 6 * 600 * 2
+    assert all(now - before > 600 * 2 for before, now in itertools.pairwise(totals))
     assert ended >= 2 * (6 * 600 - threads), "those that ended long ago are added up in one record"
     assert threads <= REMEMBERED + PASSING
     for kept in found:

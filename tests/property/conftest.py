@@ -1,4 +1,4 @@
-"""How properties are tested: the same examples each time, and no limit on the time of one.
+"""How properties are tested: the same examples each time for the same files, and no limit on the time of one.
 
 The suite must give the same answer twice, also on a machine that is busy. To look for new examples, run
 ``pytest tests/property --hypothesis-profile=search --timeout=0``; a failure prints the line that replays it.
