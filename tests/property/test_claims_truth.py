@@ -168,6 +168,15 @@ def test_cell_that_no_claim_is_about_gets_no_further_round_while_claims_can_use_
     assert rounds <= ENOUGH + 2.0 / costs["e"], "what the last round of a claim would not have fitted into"
 
 
+def test_exponent_of_two_sizes_that_are_close_is_as_uncertain_as_noise_makes_it() -> None:
+    """Between 5 and 6 threads a sample that took 30 times as long is a slope of 19."""
+    noisy = {5: [1.0, 1.0, 30.0], 6: [1.0, 30.0, 1.0]}
+    cells = [PlannedCell(planned("a", (n,)), n) for n in noisy]
+    for cell in cells:
+        cell.samples.update({r: sample("a", cell.n, time) for r, time in enumerate(noisy[cell.n])})
+    assert 100 < Question(tuple(cells), "exponent").width() < math.inf
+
+
 def test_cells_of_one_claim_are_measured_in_the_same_rounds() -> None:
     cells = Simulated(2, 60.0, {"a": 0.3, "b": 0.1, "c": 0.2, "d": 0.1}, dict.fromkeys("abcd", 1.0)).cells
     assert cells["a"].samples.keys() == cells["b"].samples.keys()

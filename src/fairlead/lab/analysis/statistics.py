@@ -127,9 +127,15 @@ def paired(ratios: Sequence[float], level: float = RATIO_LEVEL) -> Ratio | None:
     if len(ratios) < FEWEST_ROUNDS:
         return None
     logs = np.log(positive(ratios))
-    middle, error = float(logs.mean()), float(logs.std(ddof=1)) / math.sqrt(len(logs))
-    reach = student(len(logs) - 1, level) * error
+    middle, reach = float(logs.mean()), half_width(logs, level)
     return Ratio(math.exp(middle), math.exp(middle - reach), math.exp(middle + reach), len(logs))
+
+
+def half_width(numbers: Sequence[float] | NDArray[np.float64], level: float = RATIO_LEVEL) -> float:
+    """Of Student's interval of their mean; infinite for fewer than three."""
+    if len(numbers) < FEWEST_ROUNDS:
+        return math.inf
+    return student(len(numbers) - 1, level) * float(np.std(numbers, ddof=1)) / math.sqrt(len(numbers))
 
 
 @dataclass(frozen=True, slots=True)

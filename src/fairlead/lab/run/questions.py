@@ -43,20 +43,16 @@ class Question:
 
     def width(self) -> float:
         """Of the interval, as a logarithm; infinite without one."""
-        from fairlead.lab.analysis.statistics import paired  # needs numpy, which not every command does
-
-        def wide(ratios: list[float]) -> float:
-            found = paired(ratios)
-            return math.inf if found is None else found.width
+        from fairlead.lab.analysis.statistics import half_width  # needs numpy, which not every command does
 
         rounds = [self._values(cell) for cell in self.cells]
         common = sorted(set.intersection(*(set(one) for one in rounds)))
         match self.kind:
             case "ratio" if self.over_metric:
                 under = self._values(self.cells[0], self.over_metric)
-                return wide([rounds[0][r] / under[r] for r in common if r in under])
+                logs = [math.log(rounds[0][r] / under[r]) for r in common if r in under]
             case "ratio":
-                return wide([rounds[0][r] / rounds[1][r] for r in common])
+                logs = [math.log(rounds[0][r] / rounds[1][r]) for r in common]
             case "exponent":
                 x = [math.log(cell.n) for cell in self.cells]
                 middle = sum(x) / len(x)
@@ -66,9 +62,10 @@ class Question:
                     / spread
                     for r in common
                 ]
-                return wide([10.0**slope for slope in slopes])
+                logs = [slope * math.log(10) for slope in slopes]
             case _:
-                return wide([rounds[0][r] for r in common])
+                logs = [math.log(rounds[0][r]) for r in common]
+        return 2 * half_width(logs)
 
     def _values(self, cell: PlannedCell, metric: str = "") -> dict[int, float]:
         """By round; of the samples that were measured."""
