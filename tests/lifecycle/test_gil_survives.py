@@ -208,10 +208,11 @@ for _ in range(25):  # more than records of dead ones are kept: those are used a
     run_in(made, work)
     gils |= {thread.gil for thread in seen.threads} if "seen" in globals() else set(range(26))
     interpreters.destroy(made)
-at_once = [create("isolated") for _ in range(5)]
-start_and_join([threading.Thread(target=run_in, args=(made, work)) for made in at_once])
-for made in at_once:
-    interpreters.destroy(made)
+if sys.version_info >= (3, 13):  # 3.12 itself never ends one that a thread has run in that is over
+    at_once = [create("isolated") for _ in range(5)]
+    start_and_join([threading.Thread(target=run_in, args=(made, work)) for made in at_once])
+    for made in at_once:
+        interpreters.destroy(made)
 end(threads)
 answer = census() == before and len(gils) >= 26
 """,
