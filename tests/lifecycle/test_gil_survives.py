@@ -67,6 +67,8 @@ def is_new():  # it does not serve, and may
 
 def is_calm():
     return survived()
+
+survived()  # it imports: a thread that is in an import at a fork leaves the child the module locked
 """,
 }
 """What is said before the event and what must be true after it, in a forked child, and when all is over."""
