@@ -51,8 +51,9 @@ test-python: $(VENV)/.installed $(VENV)/.test
 test-timing: $(VENV)/.installed $(VENV)/.test  ## the tests that judge real time, one after another; refused where other programs use the machine
 	$(VENV)/bin/python -m pytest -m timing
 
-test-nightly: $(VENV)/.installed $(VENV)/.test  ## the tests that take more than the gate has: clusters, builds of their own
+test-nightly: $(VENV)/.installed $(VENV)/.test  ## what takes more than the gate has: clusters, builds of their own, all tests on the versions in the middle
 	$(VENV)/bin/python -m pytest -m nightly
+	$(VENV)/bin/python tools/test_all.py 3.12 3.13 3.13t 3.14 -- -m "not once and not nightly and not timing"
 
 test-all: $(VENV)/.installed $(VENV)/.test  ## the Python tests on every CPython from 3.11 on that is found, the long ones, and some on PyPy
 	$(VENV)/bin/python tools/test_all.py

@@ -140,9 +140,7 @@ def choice(interpreter: Interpreter, own: Interpreter, newest: bool) -> list[str
         return [*BY_FILE, "-m", IN_THE_GATE, "--timeout=30", *files_marked("pypy")]
     left_out = ["once"]
     if not newest:
-        left_out.append("ends")
-    if not newest and not interpreter.free_threaded:
-        left_out += ["ends_and_free", "long"]
+        left_out += ["ends", "long"] if interpreter.free_threaded else ["ends", "long", "ends_and_free"]
     chosen = " and ".join([IN_THE_GATE, *(f"not {name}" for name in left_out)])
     return [*BY_FILE, "-m", chosen, *(f"--ignore={path}" for path in files_marked(*left_out))]
 

@@ -7,6 +7,8 @@ import sysconfig
 import pytest
 from syncprograms import run
 
+pytestmark = pytest.mark.ends_and_free
+
 CHECK = """
 import asyncio
 from blockingcalls import CALLS, HOLDINGS, LIMITER

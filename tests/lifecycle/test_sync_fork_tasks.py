@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from syncprograms import run
 
+pytestmark = pytest.mark.ends_and_free
+
 LOOP = """
 from fairlead.lowlevel import Mailbox, add_loop
 

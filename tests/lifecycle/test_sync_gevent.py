@@ -8,6 +8,8 @@ import sys
 import pytest
 import syncprograms
 
+pytestmark = pytest.mark.ends_and_free
+
 pytest.importorskip("gevent", exc_type=ImportError, reason="gevent has no wheel for this interpreter")
 if not getattr(sys, "_is_gil_enabled", lambda: True)():
     pytest.skip("gevent needs a GIL", allow_module_level=True)

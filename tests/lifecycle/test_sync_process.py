@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from syncprograms import run
 
+pytestmark = pytest.mark.ends_and_free
+
 
 def test_daemon_threads_that_wait_do_not_hinder_the_exit() -> None:
     out = run("""

@@ -9,7 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from syncprograms import run
+
+pytestmark = pytest.mark.ends_and_free
 
 SHARED = """
 from fairlead.sync import shared

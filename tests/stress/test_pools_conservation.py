@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.ends_and_free
+
 PROGRAM = Path(__file__).parents[2] / "tools" / "pools_stress.py"
 
 

@@ -10,6 +10,8 @@ from waiting import Thread
 
 from fairlead.sync import Semaphore
 
+pytestmark = pytest.mark.ends_and_free
+
 
 def new_seed() -> int:
     seed = random.SystemRandom().randrange(2**32)

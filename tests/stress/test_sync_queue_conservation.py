@@ -14,6 +14,8 @@ from waiting import Thread
 from fairlead.errors import QueueEmpty, QueueFull, QueueShutDown
 from fairlead.sync import LifoQueue, PriorityQueue, Queue
 
+pytestmark = pytest.mark.ends_and_free
+
 
 class Ranked(tuple[int, ...]):
     """A comparison in Python, in which other threads come to run."""

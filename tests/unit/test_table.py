@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fairlead.cli.table import table
+
+pytestmark = pytest.mark.once
 
 ROWS = [("a", "one", "first words of it"), ("bcd", "two", ""), ("e", "three", "more")]
 

@@ -27,6 +27,8 @@ from fairlead.pools.event_loop.engine import Loop
 from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.sync import Event
 
+pytestmark = pytest.mark.ends_and_free
+
 LIMIT_S = 20
 
 

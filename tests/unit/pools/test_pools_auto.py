@@ -30,6 +30,8 @@ from fairlead.pools.choose.rules import has_gil
 from fairlead.pools.engine.contract import Task
 from fairlead.pools.serialization import function
 
+pytestmark = pytest.mark.ends_and_free
+
 COMPUTES = CallSample(0.05, 0.049, held=True)
 WAITS = CallSample(0.05, 0.001, held=None)
 

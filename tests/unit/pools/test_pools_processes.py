@@ -23,6 +23,8 @@ from fairlead import errors
 from fairlead.pools import ProcessPool
 from fairlead.pools.process import channel
 
+pytestmark = pytest.mark.ends_and_free
+
 
 def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))  # noqa: PTH208

@@ -13,6 +13,8 @@ from pooltasks import square
 from fairlead.errors import BrokenPoolError, UsageError
 from fairlead.pools import shared, shared_pool
 
+pytestmark = pytest.mark.ends_and_free
+
 
 @pytest.fixture(autouse=True)
 def _own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:

@@ -9,6 +9,8 @@ import pytest
 
 from fairlead.sync import Lock, Semaphore, SimpleQueue
 
+pytestmark = pytest.mark.ends_and_free
+
 anyio = pytest.importorskip("anyio")
 
 Run = Callable[..., Any]

@@ -17,6 +17,8 @@ from waiting import Thread, run, until, until_async, waiting_task, waiting_threa
 from fairlead import errors
 from fairlead.sync import Condition, Lock, RLock
 
+pytestmark = pytest.mark.ends_and_free
+
 
 @pytest.fixture(params=[Lock, RLock])
 def condition(request: pytest.FixtureRequest) -> Condition:

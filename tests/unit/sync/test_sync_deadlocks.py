@@ -29,6 +29,8 @@ from fairlead.sync import (
     waits,
 )
 
+pytestmark = pytest.mark.ends_and_free
+
 GIL = getattr(__import__("sys"), "_is_gil_enabled", lambda: True)()
 needs_gil = pytest.mark.skipif(not GIL, reason="tasks of other threads are named with a GIL only")
 

@@ -40,6 +40,8 @@ from fairlead.sync import (
     select,
 )
 
+pytestmark = pytest.mark.ends_and_free
+
 ANY_NUMBER = (ValueError, OverflowError)
 """By its size a number is refused by Python's conversion, or by what it is for."""
 

@@ -17,6 +17,8 @@ from waiting import Inside, Thread, run, until, until_async
 from fairlead.errors import DeadlockError, NotHeldError
 from fairlead.sync import Wait, waits
 
+pytestmark = pytest.mark.ends_and_free
+
 each = pytest.mark.parametrize("holding", [*HOLDINGS, LIMITER], ids=lambda one: one.name)
 each_that_knows_its_task = pytest.mark.parametrize(
     "holding",

@@ -11,6 +11,8 @@ from waiting import Thread, run, waiting_task, waiting_thread
 from fairlead import errors
 from fairlead.sync import CapacityLimiter, Event, Flag, ResourceGuard, once
 
+pytestmark = pytest.mark.ends_and_free
+
 
 def test_borrower_gets_no_second_token_and_any_thread_may_return_one_on_its_behalf() -> None:
     async def main() -> None:

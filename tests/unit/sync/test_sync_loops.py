@@ -15,6 +15,8 @@ from waiting import Thread, run, until_async, waiting_task
 from fairlead.sync import Semaphore
 from fairlead.wait import Mailbox, Operation, add_loop
 
+pytestmark = pytest.mark.ends_and_free
+
 kinds = pytest.mark.parametrize("fair", [False, True], ids=["barging", "fair"])
 
 

@@ -17,6 +17,8 @@ from waiting import Thread, run, until, until_async, waiting_task, waiting_threa
 from fairlead.errors import BrokenLockError, NotHeldError, OwnerDeathWarning
 from fairlead.sync import CapacityLimiter, Condition, Event, Lock, RLock, select, waits
 
+pytestmark = pytest.mark.ends_and_free
+
 FREE_THREADED = not getattr(sys, "_is_gil_enabled", lambda: True)()
 
 

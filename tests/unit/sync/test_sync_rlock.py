@@ -12,6 +12,8 @@ from waiting import Thread, run, until
 from fairlead import errors
 from fairlead.sync import RLock
 
+pytestmark = pytest.mark.ends_and_free
+
 
 @pytest.fixture(params=[False, True], ids=["barging", "fair"])
 def lock(request: pytest.FixtureRequest) -> RLock:

@@ -14,6 +14,8 @@ from waiting import Thread, run, until, until_async, waiters, waiting_task
 from fairlead import errors
 from fairlead.sync import Event, Exchanger, Semaphore, channel, select, select_async
 
+pytestmark = pytest.mark.ends_and_free
+
 
 def nobody_waits(*ends: Any) -> bool:
     return not any(map(waiters, ends))

@@ -22,7 +22,10 @@ from waiting import Thread, run, until, until_async
 from fairlead import errors
 from fairlead.sync import _segments, shared
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
+pytestmark = [
+    pytest.mark.ends_and_free,
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc"),
+]
 
 
 @pytest.fixture

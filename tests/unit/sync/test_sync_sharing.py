@@ -29,6 +29,8 @@ from fairlead.sync import (
     channel,
 )
 
+pytestmark = pytest.mark.ends_and_free
+
 LOCKS: dict[str, tuple[Callable[[], Any], str]] = {
     "Lock": (Lock, ""),
     "fair Lock": (lambda: Lock(fair=True), ""),

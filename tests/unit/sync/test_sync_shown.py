@@ -39,6 +39,8 @@ from fairlead.sync import (
     oneshot,
 )
 
+pytestmark = pytest.mark.ends_and_free
+
 
 def entered(lock: Any) -> Any:
     lock.__enter__()

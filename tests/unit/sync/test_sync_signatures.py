@@ -11,6 +11,8 @@ import pytest
 from fairlead import sync
 from fairlead.sync import shared
 
+pytestmark = pytest.mark.ends_and_free
+
 
 def methods(ending: str) -> Iterator[Any]:
     """acquire() and its variants of every public class, as (class, name, names of its arguments)."""

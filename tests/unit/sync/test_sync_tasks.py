@@ -14,6 +14,8 @@ from waiting import run, waiting_task
 
 from fairlead.sync import Lock, Semaphore
 
+pytestmark = pytest.mark.ends_and_free
+
 kinds = pytest.mark.parametrize("fair", [False, True], ids=["barging", "fair"])
 
 

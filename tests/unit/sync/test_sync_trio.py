@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 from endings import until_trio
 from waiting import Thread
 
 from fairlead.sync import Semaphore, SimpleQueue
 from fairlead.wait import Mailbox, current_mailbox
+
+pytestmark = pytest.mark.ends_and_free
 
 
 def test_cancelled_scope_ends_no_wait_for_what_is_free() -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import sync_user
 
 from fairlead import sync
+
+pytestmark = pytest.mark.ends_and_free
 
 
 def test_typed_program_runs() -> None:

@@ -29,6 +29,8 @@ from fairlead.sync import (
     waits,
 )
 
+pytestmark = pytest.mark.ends_and_free
+
 trio = pytest.importorskip("trio")
 
 GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
