@@ -89,7 +89,7 @@ child = os.fork()
 os.write(1, b"ready ")
 while recorder.current() is not None:
     time.sleep(0.001)
-print(len(os.listdir("/proc/self/fd")), flush=True)
+os.write(1, b"%d\\n" % len(os.listdir("/proc/self/fd")))  # both at once, each its line in one piece
 if child:
     os.waitpid(child, 0)
 """
