@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 from pooltasks import square
+from waiting import until
 
 from fairlead.pools import AsyncPool
 from fairlead.pools.engine import shutdown
@@ -311,12 +312,11 @@ def test_cancelling_a_waiter_at_every_turn_of_its_loop_loses_nothing(pool: Async
 
 def test_coroutine_keeps_its_place_until_its_cancellation_is_over() -> None:
     pool = AsyncPool(1)
-    begun, submitted, order = Event(), Event(), []
+    never, submitted, order = Event(), Event(), []
 
     async def cleans_up() -> None:
-        begun.set()
         try:
-            await Event().wait_async()
+            await never.wait_async()
         finally:
             await submitted.wait_async()
             for _ in range(10):  # turns in which the other could begin
@@ -324,7 +324,8 @@ def test_coroutine_keeps_its_place_until_its_cancellation_is_over() -> None:
             order.append("first")
 
     first = pool.submit(cleans_up)
-    assert begun.wait(LIMIT_S)
+    engine: Any = pool._engine
+    until(lambda: never.statistics().waiting == 1 and engine.inside is None)
     assert first.cancel()
     second = pool.submit(order.append, "second")
     submitted.set()
