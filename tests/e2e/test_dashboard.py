@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from commands import FAIRLEAD
 from served import ask
 from waiting import until
 
@@ -31,7 +32,6 @@ pytestmark = [
 DOCS = Path(__file__).parents[2] / "docs" / "how-to"
 PAGE = (DOCS / "liveness.md").read_text(encoding="utf-8")
 DASHBOARD = json.loads((DOCS / "files" / "grafana-gil.json").read_text(encoding="utf-8"))
-FAIRLEAD = [sys.executable, "-c", "from fairlead.cli import main; main()"]
 TOKEN = "0123456789abcdef"
 APP = """
 import os, threading

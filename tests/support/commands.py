@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from fairlead.cli import main
 
 FAIRLEAD = [sys.executable, "-m", "fairlead"]
@@ -77,11 +79,9 @@ def fairlead(
 
 def exit_status(*args: object) -> int:
     """Of the command in this process, where how it starts and ends is not the question."""
-    try:
+    with pytest.raises(SystemExit) as ended:
         main([*map(str, args)])
-    except SystemExit as ended:
-        return int(ended.code or 0)
-    return 0
+    return int(ended.value.code or 0)
 
 
 def here(*args: object) -> subprocess.CompletedProcess[str]:
