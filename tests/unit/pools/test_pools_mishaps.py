@@ -294,6 +294,22 @@ def test_with_block_left_after_a_maps_first_error_cancels_what_has_not_begun(
     assert pool.statistics().done <= 2
 
 
+def test_maps_calls_are_cancelled_in_the_order_in_which_a_worker_would_begin_them(
+    several: Make, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    cancelled: list[object] = []
+    with several(max_workers=1) as pool:
+        results = pool.map(poolmishaps.fail_or_wait, [-1, *range(50)], repeat(str(gate)), chunksize=1)
+        chunks = list(results._chunks)
+        for chunk in chunks:
+            chunk.future.add_done_callback(lambda future: future.cancelled() and cancelled.append(future))
+        chunks[-1].future.add_done_callback(lambda _: gate.touch())
+        with pytest.raises(ValueError, match="-1"):
+            next(results)
+    assert cancelled == [chunk.future for chunk in chunks if chunk.future.cancelled()]
+
+
 def test_map_whose_error_was_gone_past_is_done_as_a_whole(make: Make) -> None:
     with make() as pool:
         results = pool.map(negative_raises, [-1, *range(50)], chunksize=1)

@@ -106,9 +106,8 @@ class Stream(Generic[T]):
         self._ordered = ordered
         self._window = window
         options = pool._options
-        self._fixed = (
-            1 if chunksize is None and (options.timeout is not None or options.retries) else chunksize
-        )
+        alone = options.timeout is not None or options.retries
+        self._fixed = 1 if chunksize is None and alone else chunksize
         self._size = self._fixed or 1
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._async_source = aiter(source) if isinstance(source, AsyncIterable) else None
@@ -129,7 +128,8 @@ class Stream(Generic[T]):
         """In the order of their items; otherwise those that have ended, as they came."""
         self._outcomes: deque[Any] = deque()
         """Of the first of them."""
-        self._under_way: set[StreamChunk] = set()
+        self._under_way: dict[StreamChunk, None] = {}
+        """In the order in which a worker would take them: cancelled in that order, no later one is begun."""
         self._landed_one = Event()
         self._raised: tuple[deque[Any] | None, int] = (None, 0)
         """Where the last exception was taken from, and what was left there."""
@@ -268,7 +268,7 @@ class Stream(Generic[T]):
         try:
             with self._lock:
                 self._sent += len(items)
-                self._under_way.add(chunk)
+                self._under_way[chunk] = None
                 if self._ordered:
                     self._chunks.append(chunk)
             self._pool._submit(call_chunk, (self._function, items, self._star), {}, future)
@@ -278,7 +278,7 @@ class Stream(Generic[T]):
             if future.retract():
                 with self._lock:
                     self._sent -= len(items)
-                    self._under_way.discard(chunk)
+                    self._under_way.pop(chunk, None)
                     if chunk in self._chunks:
                         self._chunks.remove(chunk)
                 self._exhausted = self._exhausted or isinstance(error, Exception)
@@ -313,7 +313,7 @@ class Stream(Generic[T]):
                 self._choose(chunk.length, chunk.future.result()[1])
             if not self._ordered:
                 self._chunks.append(chunk)
-            self._under_way.discard(chunk)
+            self._under_way.pop(chunk, None)
         if self._eager:
             try:
                 self._fill()
