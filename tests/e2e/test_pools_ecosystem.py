@@ -10,13 +10,14 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from poolkinds import KINDS, Make, make, several
-from pooltasks import negative_raises, spin, square
-from waiting import run
+from pooltasks import announce_and_spin, negative_raises, spin, square
+from waiting import run, until
 
 from fairlead.pools import ThreadPool, shared
 from fairlead.pools.asyncio import AsyncioExecutor
@@ -73,6 +74,21 @@ def test_joblib_returns_the_same_as_with_its_own_backends(kind: str) -> None:
         with pytest.raises(ValueError, match="-1"):
             joblib.Parallel()(joblib.delayed(negative_raises)(n) for n in (1, -1, 2))
         assert joblib.Parallel()(calls) == expected
+
+
+def test_joblib_that_stops_cancels_first_what_a_worker_would_begin_next(tmp_path: Path) -> None:
+    from fairlead.pools.joblib import FairleadBackend
+
+    backend, paths, cancelled = FairleadBackend(), [tmp_path / "a", tmp_path / "b"], []
+    backend.configure(len(paths))
+    running = {backend.submit(partial(announce_and_spin, str(path))) for path in paths}
+    until(lambda: all(path.exists() for path in paths))
+    queued = {backend.submit(spin, cancelled.append) for _ in range(5)}
+    for future in running:
+        future.add_done_callback(cancelled.append)
+    backend.abort_everything()
+    assert set(cancelled[: len(queued)]) == queued
+    assert set(cancelled[len(queued) :]) == running
 
 
 def nested(n: int) -> list[int]:

@@ -68,7 +68,10 @@ class FairleadBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[m
         return out.result()
 
     def abort_everything(self, ensure_ready: bool = True) -> None:  # noqa: ARG002 - the pool is always ready
-        for future in list(self._futures):
+        futures = list(self._futures)
+        for future in futures:  # first, as a worker whose task is stopped would begin the next
+            future.cancel_queued()
+        for future in futures:
             future.cancel()
 
     def terminate(self) -> None:

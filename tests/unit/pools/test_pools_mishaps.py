@@ -282,19 +282,7 @@ def test_coroutine_streams_from_its_own_pool() -> None:
 # what is left
 
 
-def test_with_block_left_after_a_maps_first_error_cancels_what_has_not_begun(
-    several: Make, tmp_path: Path
-) -> None:
-    gate = tmp_path / "gate"
-    with several(max_workers=1) as pool:
-        results = pool.map(poolmishaps.fail_or_wait, [-1, *range(50)], repeat(str(gate)), chunksize=1)
-        results._chunks[-1].future.add_done_callback(lambda _: gate.touch())
-        with pytest.raises(ValueError, match="-1"):
-            next(results)
-    assert pool.statistics().done <= 2
-
-
-def test_maps_calls_are_cancelled_in_the_order_in_which_a_worker_would_begin_them(
+def test_with_block_left_after_a_maps_first_error_cancels_what_has_not_begun_and_first_what_would_be_next(
     several: Make, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
@@ -307,6 +295,7 @@ def test_maps_calls_are_cancelled_in_the_order_in_which_a_worker_would_begin_the
         chunks[-1].future.add_done_callback(lambda _: gate.touch())
         with pytest.raises(ValueError, match="-1"):
             next(results)
+    assert pool.statistics().done <= 2
     assert cancelled == [chunk.future for chunk in chunks if chunk.future.cancelled()]
 
 

@@ -126,13 +126,20 @@ def wait_in_vain(stream: Stream[Any]) -> None:
         stream.next(0.01)
 
 
-def test_stream_let_go_of_cancels_what_is_under_way(several: Make, tmp_path: Path) -> None:
+def test_stream_let_go_of_cancels_what_is_under_way_and_first_what_a_worker_would_begin_next(
+    several: Make, tmp_path: Path
+) -> None:
     pool = several(max_workers=1)
     stream = pool.stream(announce_and_spin, itertools.repeat(str(tmp_path / "begun")), chunksize=1)
     wait_in_vain(stream)
     until((tmp_path / "begun").exists)
+    running, *queued = [chunk.future for chunk in stream._chunks]
+    cancelled: list[Any] = []
+    for future in (running, *queued):
+        future.add_done_callback(cancelled.append)
     del stream
     gc.collect()
+    assert cancelled == [*queued, running]
     assert pool.submit(square, 3).result() == 9
 
 

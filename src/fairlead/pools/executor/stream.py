@@ -95,10 +95,9 @@ class Stream(Generic[T]):
         timeout: float | None = None,
         at_end: Callable[[Stream[T]], object] | None = None,
     ) -> None:
-        if chunksize is not None and chunksize < 1:
-            raise UsageError(f"chunksize must be at least 1, not {chunksize}")
-        if window is not None and window < 1:
-            raise UsageError(f"window must be at least 1, not {window}")
+        for name, number in (("chunksize", chunksize), ("window", window)):
+            if number is not None and number < 1:
+                raise UsageError(f"{name} must be at least 1, not {number}")
         self._pool = pool
         self._engine = pool._engine
         self._function = pool._engine.portable(function)
@@ -168,8 +167,7 @@ class Stream(Generic[T]):
 
     def _ready(self) -> bool:
         """Whether a result can be had without waiting."""
-        chunks = self._chunks
-        return bool(chunks) and (not self._ordered or chunks[0].future.done())
+        return bool(self._chunks) and (not self._ordered or self._chunks[0].future.done())
 
     def _fill(self) -> None:
         """Takes items from the source and submits them, as far as there is room, and as no result is ready
@@ -444,8 +442,7 @@ class Stream(Generic[T]):
         self._close_bar()
         raised_by, left = self._raised
         if raised_by is self._outcomes and left == len(self._outcomes):
-            for chunk in self._cease():
-                chunk.future.cancel_queued()
+            self._cease()
 
     def close(self) -> None:
         """Cancels what is under way; the stream is at its end then."""
@@ -457,6 +454,7 @@ class Stream(Generic[T]):
             chunk.future.cancel_here()
 
     def _cease(self) -> list[StreamChunk]:
+        """Cancels what has not begun; first, as a worker whose task is stopped would begin the next."""
         with self._lock:
             self._exhausted = True
             self._pulled = []
@@ -468,6 +466,8 @@ class Stream(Generic[T]):
         if (reading := self._reading) is not None:
             with contextlib.suppress(RuntimeError):  # its loop is closed
                 reading.get_loop().call_soon_threadsafe(reading.cancel)
+        for chunk in chunks:
+            chunk.future.cancel_queued()
         return chunks
 
     def forget_after_fork(self) -> None:
