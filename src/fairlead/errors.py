@@ -8,12 +8,6 @@ each when it is raised and how to go on.
 """
 
 import sys
-from _pickle import PicklingError
-
-if sys.implementation.name == "cpython":
-    from _queue import Empty
-else:  # PyPy has the module of Python only
-    from queue import Empty
 
 TYPE_CHECKING = False  # not typing's, which is slow to import: everything imports this
 
@@ -198,10 +192,6 @@ class WaitTimeoutError(FairleadError, TimeoutError):
     """What was waited for did not come within the time; the message says what is as before."""
 
 
-class QueueEmpty(FairleadError, Empty):
-    """There was nothing to get, at once or within the time. Also a queue.Empty."""
-
-
 class PoolClosedError(FairleadError, RuntimeError, ValueError):
     """A task was given to a pool that takes no more. A RuntimeError, as of executors, and a ValueError, as of
     multiprocessing's pools."""
@@ -221,10 +211,6 @@ class WorkerDiedError(FairleadError, RuntimeError):
 
 class TaskTimeoutError(FairleadError, TimeoutError):
     """A task ran longer than its time-out; its worker was asked to stop."""
-
-
-class SerializationError(FairleadError, PicklingError):
-    """A function, an argument or a result cannot be sent to or from a worker; the message says which part."""
 
 
 class ModuleRefusedError(FairleadError, ImportError):
@@ -263,20 +249,61 @@ class ResourceBusyError(FairleadError, RuntimeError):
 
 if TYPE_CHECKING:
     import threading
-    from queue import Full
+    from pickle import PicklingError
+    from queue import Empty, Full
     from typing import Any
 
     class BrokenBarrierError(FairleadError, threading.BrokenBarrierError): ...
+
+    class QueueEmpty(FairleadError, Empty): ...
 
     class QueueFull(FairleadError, Full): ...
 
     class QueueShutDown(ChannelClosedError): ...
 
+    class SerializationError(FairleadError, PicklingError): ...
+
 
 def __getattr__(name: str) -> "Any":
-    # queue.Full, queue.ShutDown and BrokenBarrierError take threading along: for code that uses them
-    if name not in {"QueueFull", "QueueShutDown", "BrokenBarrierError"}:
+    # their bases take other modules along: for code that uses them, and not for every program that is started
+    makers = {
+        "BrokenBarrierError": _with_threading,
+        "QueueEmpty": _with_c_queue,
+        "QueueFull": _with_threading,
+        "QueueShutDown": _with_threading,
+        "SerializationError": _with_pickle,
+    }
+    if name not in makers:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    for made in makers[name]():
+        made.__qualname__ = made.__name__
+        globals().setdefault(made.__name__, made)  # one of each, also for two threads at once
+    return globals()[name]
+
+
+def _with_pickle() -> "tuple[type[Exception], ...]":
+    from _pickle import PicklingError
+
+    class SerializationError(FairleadError, PicklingError):
+        """A function, an argument or a result cannot be sent to or from a worker; the message says which
+        part."""
+
+    return (SerializationError,)
+
+
+def _with_c_queue() -> "tuple[type[Exception], ...]":
+    if sys.implementation.name == "cpython":
+        from _queue import Empty
+    else:  # PyPy has the module of Python only
+        from queue import Empty
+
+    class QueueEmpty(FairleadError, Empty):
+        """There was nothing to get, at once or within the time. Also a queue.Empty."""
+
+    return (QueueEmpty,)
+
+
+def _with_threading() -> "tuple[type[Exception], ...]":
     import queue
     import threading
 
@@ -289,10 +316,7 @@ def __getattr__(name: str) -> "Any":
     class BrokenBarrierError(FairleadError, threading.BrokenBarrierError):
         """A barrier is broken, or was reset while one waited. Also a threading.BrokenBarrierError."""
 
-    for made in (QueueFull, QueueShutDown, BrokenBarrierError):
-        made.__qualname__ = made.__name__
-        globals().setdefault(made.__name__, made)  # one of each, also for two threads at once
-    return globals()[name]
+    return QueueFull, QueueShutDown, BrokenBarrierError
 
 
 def as_raised(names: str, queues: "Any") -> "tuple[type[Exception], ...]":

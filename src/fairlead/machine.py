@@ -16,7 +16,6 @@ The records are named tuples made in C: they cannot be changed, and can be unpac
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
 from fairlead._native import (
     Cores,
@@ -80,8 +79,10 @@ def family(pid: int) -> list[int]:
     parents: dict[int, int] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208
         if name.isdecimal():
-            with suppress(OSError):
+            try:  # noqa: SIM105 - every program that is started would import contextlib
                 parents[int(name)] = int(stat_of(int(name))[1])
+            except OSError:
+                pass
     found = [pid]
     for one in found:  # which grows meanwhile
         found += [child for child, parent in parents.items() if parent == one]

@@ -4,14 +4,12 @@ in a virtual environment of its own."""
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 
+import installed
 import pytest
+from installed import MAIN
 
 from fairlead.gil.observe.access import why_not
 
@@ -19,54 +17,37 @@ pytestmark = pytest.mark.ends
 
 NAME = "fairlead-gil.pth"
 LOOK = "import fairlead.gil; print(fairlead.gil.scheduler().policy, fairlead.gil.scheduler().cpu_share)"
-MAIN = "from fairlead.cli import main; main()"
 LOADED = "import sys; print([name for name in sys.modules if name.startswith('fairlead')])"
 scheduled = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
 
-class Environment:
-    """A virtual environment with the fairlead under test in it, as an installed wheel would be."""
+class Environment(installed.Environment):
+    """In which the hook is put and removed."""
 
     def __init__(self, place: Path) -> None:
-        self.python = place / "bin" / "python"
-        command = [sys.executable, "-m", "venv", "--without-pip", place]
-        subprocess.run(command, check=True, capture_output=True, timeout=100)
-        (self.site,) = place.glob("lib/python3*/site-packages")
+        super().__init__(place)
         self.hook = self.site / NAME
-        for name in ("fairlead", "click"):
-            source = Path(str(import_module(name).__file__)).parent
-            shutil.copytree(source, self.site / name, ignore=shutil.ignore_patterns("__pycache__"))
-        for name in ("_native", "_probe"):  # beside the package's build, when its install is editable
-            shutil.copy(str(import_module(f"fairlead.{name}").__file__), self.site / "fairlead")
-
-    def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("FAIRLEAD", "PYTHON"))}
-        command, where = [self.python, *arguments], {"cwd": self.site.parent, "env": environment | variables}
-        return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, **where)
 
     def is_tidy(self) -> None:
         """Nothing half made is left."""
         assert [path.name for path in self.site.iterdir() if path.name.startswith(".")] == []
 
-    def fairlead(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return self.run("-c", MAIN, "run", *arguments)
-
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+def environment_made(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     return Environment(tmp_path_factory.mktemp("hook") / "venv")
 
 
 @pytest.fixture
-def environment(installed: Environment) -> Iterator[Environment]:
-    yield installed
-    installed.hook.unlink(missing_ok=True)
+def environment(environment_made: Environment) -> Iterator[Environment]:
+    yield environment_made
+    environment_made.hook.unlink(missing_ok=True)
 
 
 @scheduled
 def test_hook_is_off_until_installed_and_wanted_and_gone_when_removed(environment: Environment) -> None:
     assert environment.run("-c", LOOK, FAIRLEAD_GIL="interactive").stdout == "stock 0.05\n"
-    done = environment.fairlead("--install-hook")
+    done = environment.fairlead("run", "--install-hook")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"hook installed: {environment.hook}\n")
     environment.is_tidy()
@@ -81,14 +62,14 @@ def test_hook_is_off_until_installed_and_wanted_and_gone_when_removed(environmen
     isolated = environment.run("-E", "-c", LOOK, FAIRLEAD_GIL="interactive")
     assert (isolated.stdout, isolated.stderr) == ("stock 0.05\n", "")
     for says in "hook removed", "there was no hook":
-        done = environment.fairlead("--remove-hook")
+        done = environment.fairlead("run", "--remove-hook")
         assert (done.returncode, done.stdout) == (0, f"{says}: {environment.hook}\n")
         assert not environment.hook.exists()
 
 
 @scheduled
 def test_run_has_the_last_word_where_a_hook_is(environment: Environment) -> None:
-    assert environment.fairlead("--install-hook").returncode == 0
+    assert environment.fairlead("run", "--install-hook").returncode == 0
     words = ["run", "--policy", "stock", "--", "python", "-c"]
     path = f"{environment.python.parent}{os.pathsep}{os.environ['PATH']}"
     done = environment.run("-c", MAIN, *words, LOADED, FAIRLEAD_GIL="interactive", PATH=path)
@@ -111,7 +92,7 @@ def test_run_has_the_last_word_where_a_hook_is(environment: Environment) -> None
 def test_wrong_words_and_a_broken_fairlead_are_one_line_and_the_program_runs(
     variables: dict[str, str], broken: str, text: str | None, says: str, environment: Environment
 ) -> None:
-    assert environment.fairlead("--install-hook").returncode == 0
+    assert environment.fairlead("run", "--install-hook").returncode == 0
     files = list(environment.site.glob(broken)) if broken else []
     assert len(files) == bool(broken)
     for file in files:
@@ -132,7 +113,7 @@ def test_hook_that_cannot_be_put_there_is_one_line(environment: Environment) -> 
     environment.hook.mkdir()
     try:
         for option in ("--install-hook", "--remove-hook"):
-            done = environment.fairlead(option)
+            done = environment.fairlead("run", option)
             assert (done.returncode, done.stdout) == (1, "")
             assert f"{environment.hook} cannot be " in done.stderr
             assert done.stderr.count("\n") == 1
@@ -143,7 +124,7 @@ def test_hook_that_cannot_be_put_there_is_one_line(environment: Environment) -> 
 
 @pytest.mark.skipif(why_not() is None, reason="this interpreter can be scheduled")
 def test_hook_is_not_installed_where_nothing_can_be_scheduled(environment: Environment) -> None:
-    done = environment.fairlead("--install-hook")
+    done = environment.fairlead("run", "--install-hook")
     assert (done.returncode, done.stdout) == (1, "")
     assert "the hook was not installed: " in done.stderr
     assert done.stderr.count("\n") == 1
@@ -154,7 +135,7 @@ def test_hook_that_does_not_work_is_taken_away_again(environment: Environment) -
     before_it = environment.site / "a.pth"
     before_it.write_text("import sys; sys._fairlead_gil = 1\n")  # as if it had run
     try:
-        done = environment.fairlead("--install-hook")
+        done = environment.fairlead("run", "--install-hook")
     finally:
         before_it.unlink()
     assert (done.returncode, done.stdout) == (1, "")

@@ -166,8 +166,8 @@ threading.Thread(target=ask).start()
 
 def test_child_forked_after_an_order_keeps_to_it() -> None:
     program = """
-from fairlead.gil.schedule import canary
-canary.begin("interactive", 0.3, 0.2)
+from fairlead.gil.schedule import launched
+launched.try_first("interactive", 0.3, 0.2)
 gil.scheduler()
 print("ready", flush=True)
 sys.stdin.readline()

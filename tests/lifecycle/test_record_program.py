@@ -4,6 +4,7 @@ test_run_program.py."""
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def test_sub_process_of_the_program_is_not_recorded_and_a_program_that_is_killed
     )
     ran = fairlead("record", "-o", "out.flrec", "--", sys.executable, "app.py", cwd=tmp_path)
     assert (ran.returncode, ran.stdout) == (
-        137,
+        -signal.SIGKILL,
         f"{[name for name in os.environ if name.startswith(('FAIRLEAD_TESTS', 'FAIRLEAD_UNTESTED'))]}\n",
     ), ran.stderr
     assert "starts another Python" in ran.stderr

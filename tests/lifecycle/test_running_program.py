@@ -81,10 +81,10 @@ def test_recording_ends_when_its_recorder_is_killed(busy: subprocess.Popen[str],
 
 
 LEASED = """
-import os, sys, time
+import json, os, sys, time
 from fairlead.gil.observe import recorder
 from fairlead.gil.observe.programs import launched
-assert launched.attach(sys.argv[1]) == "ok"
+assert launched.attach(json.loads(sys.argv[1])) == "ok"
 child = os.fork()
 os.write(1, b"ready ")
 while recorder.current() is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -23,8 +25,9 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command and exit.
 
     Exit status: 0 fine; 1 something failed; 2 the command line is wrong; 128 + the number of the signal
-    that stopped it (130 Ctrl-C, 143 SIGTERM). An error is one line on standard error. A reader of the
-    output that went away early (``| head``) is no error worth a word.
+    that stopped it (130 Ctrl-C, 143 SIGTERM). A program that was run to its end and died by a signal hands
+    that on: this process dies by the same. An error is one line on standard error. A reader of the output
+    that went away early (``| head``) is no error worth a word.
     """
     _stand_in_for_closed_streams()
     try:
@@ -40,7 +43,20 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
             status = _complain(f"the output cannot be written: {error.strerror or error}", 1)
         else:
             status = _complain(f"{os.fsdecode(error.filename)}: {error.strerror}", 1)
+    if status < 0:
+        _die_by(-status)
     sys.exit(status)
+
+
+def _die_by(signum: int) -> NoReturn:
+    """As the program did. The one who started us sees that: subprocess, make, a shell and its Ctrl-C."""
+    sys.stderr.flush()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    if signum not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(signum, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signum})
+    os.kill(os.getpid(), signum)
+    os._exit(128 + signum)  # the first process of a container, whom no signal of its own kills
 
 
 def _run(args: Sequence[str] | None) -> int:

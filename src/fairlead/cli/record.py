@@ -15,7 +15,7 @@ from fairlead.cli import words
 from fairlead.errors import UsageError
 
 if TYPE_CHECKING:
-    from fairlead.gil.schedule.control import Policy
+    from fairlead.record.policies import Policy
 
 
 @click.command(

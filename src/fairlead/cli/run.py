@@ -13,7 +13,7 @@ from fairlead.errors import UnsupportedInterpreterError, UsageError
 
 if TYPE_CHECKING:
     from fairlead.gil.observe.programs.starting import Action
-    from fairlead.gil.schedule.control import Policy
+    from fairlead.record.policies import Policy
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from fairlead.gil.observe.observation import BlameMatrix as BlameMatrix
     from fairlead.gil.observe.observation import Observation as Observation
     from fairlead.gil.observe.recorder import Recorder as Recorder
-    from fairlead.gil.schedule.control import Policy, Priority
-    from fairlead.gil.schedule.control import Scheduler as Scheduler
+    from fairlead.gil.schedule.control import Policy
+    from fairlead.gil.schedule.priority import Priority
+    from fairlead.gil.schedule.state import Scheduler as Scheduler
     from fairlead.gil.simulation import simulate as simulate
 
 __all__ = [
@@ -231,7 +232,7 @@ def scheduler() -> Scheduler:
     Raises:
         UnsupportedInterpreterError: this interpreter's GIL cannot be scheduled.
     """
-    from fairlead.gil.schedule.control import state
+    from fairlead.gil.schedule.state import state
 
     return state()
 
@@ -252,7 +253,7 @@ def priority(level: Priority) -> AbstractContextManager[None]:
     Raises:
         UsageError: there is no such level (on entry).
     """
-    from fairlead.gil.schedule.control import prioritised
+    from fairlead.gil.schedule.priority import prioritised
 
     return prioritised(level)
 
@@ -262,7 +263,7 @@ _LAZY = {
     "LoopLag": "fairlead.gil.observe.loop_lag",
     "Observation": "fairlead.gil.observe.observation",
     "Recorder": "fairlead.gil.observe.recorder",
-    "Scheduler": "fairlead.gil.schedule.control",
+    "Scheduler": "fairlead.gil.schedule.state",
     "Server": "fairlead.gil.endpoint.server",
     "simulate": "fairlead.gil.simulation",
 }

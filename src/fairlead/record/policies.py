@@ -3,16 +3,17 @@ extension's numbers."""
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
 
-Policy = Literal["stock", "interactive"]
-POLICIES: tuple[Policy, ...] = get_args(Policy)
+    Policy = Literal["stock", "interactive"]
+    Priority = Literal["normal", "io", "background"]
+    CanaryState = Literal["none", "tries", "kept", "rejected"]
 
-Priority = Literal["normal", "io", "background"]
-PRIORITIES: tuple[Priority, ...] = get_args(Priority)
-
-CanaryState = Literal["none", "tries", "kept", "rejected"]
-CANARY_STATES: tuple[CanaryState, ...] = get_args(CanaryState)
+POLICIES: tuple[Policy, ...] = ("stock", "interactive")
+PRIORITIES: tuple[Priority, ...] = ("normal", "io", "background")
+CANARY_STATES: tuple[CanaryState, ...] = ("none", "tries", "kept", "rejected")
 
 
 def policy_name(mode: int) -> str:

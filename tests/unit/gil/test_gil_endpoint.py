@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import sysconfig
@@ -93,15 +92,15 @@ def test_action_is_for_one_process_and_names_the_tokens_file(tmp_path: Path) -> 
     file.write_text("0123456789abcdef\nand what else is in it\n")
     wanted = serve_action("0.0.0.0:9911", file, 5, 60)
     assert wanted.settings["token_file"] == str(file)
-    assert "0123456789abcdef" not in json.dumps(wanted.settings)
+    assert "0123456789abcdef" not in repr(wanted.settings)
     assert launched.read_token(str(file)) == "0123456789abcdef"
     assert wanted.settings["pid"] == os.getpid()
-    assert launched.begin(json.dumps({**wanted.settings, "pid": os.getpid() + 1})) is None
+    assert launched.begin({**wanted.settings, "pid": os.getpid() + 1}) is None
     assert current() is None
 
 
 def test_reason_why_a_program_cannot_serve_is_reported() -> None:
     settings = {"address": "0", "token_file": "/no/such/file", "stalled_after": 1, "busy_after": None}
-    told = launched.begin(json.dumps({**settings, "pid": os.getpid()}))
+    told = launched.begin({**settings, "pid": os.getpid()})
     assert told is not None
     assert "/no/such/file" in told

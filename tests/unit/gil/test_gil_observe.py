@@ -22,7 +22,7 @@ import fairlead.gil
 from fairlead.errors import UnsupportedInterpreterError, UsageError
 from fairlead.gil.observe.access import why_not
 from fairlead.gil.observe.observation import NO_THREAD, UNKNOWN, Observation
-from fairlead.gil.schedule.control import Scheduler
+from fairlead.gil.schedule.state import Scheduler
 from fairlead.record.gil_summary import GilThread, StackLoss
 
 refusal = why_not()

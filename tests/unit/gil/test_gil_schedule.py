@@ -10,7 +10,7 @@ import pytest
 
 from fairlead import _probe, gil, machine
 from fairlead.errors import UnsupportedInterpreterError, UsageError
-from fairlead.gil.schedule import control
+from fairlead.gil.schedule import control, priority
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_an_unknown_priority_is_refused_on_entry() -> None:
 @pytest.mark.parametrize("level", ["io", "normal", "background"])
 @pytest.mark.parametrize("privileged", [True, False])
 def test_priority_without_a_gil_is_a_nice_value_as_far_as_the_system_allows(
-    level: control.Priority, privileged: bool, monkeypatch: pytest.MonkeyPatch
+    level: priority.Priority, privileged: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse() -> None:
         raise UnsupportedInterpreterError("there is no GIL")
@@ -43,7 +43,7 @@ def test_priority_without_a_gil_is_a_nice_value_as_far_as_the_system_allows(
             raise PermissionError
         nice.append(value)
 
-    monkeypatch.setattr(control, "require", refuse)
+    monkeypatch.setattr(priority, "require", refuse)
     monkeypatch.setattr(os, "setpriority", setpriority)
     monkeypatch.setattr(os, "getpriority", lambda *_: nice[-1])
     with gil.priority(level):

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
-from pathlib import Path
-from typing import Any
 
 from fairlead.errors import FairleadError
 from fairlead.gil.endpoint.server import Server
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def begin(settings: str) -> str | None:
+
+def begin(wanted: dict[str, Any]) -> str | None:
     """Serve, or say why that cannot be.
 
     Args:
-        settings: address, token_file, stalled_after, busy_after and pid as JSON. Only the process of that
-            number serves: another Python that it starts would ask for the same port.
+        wanted: address, token_file, stalled_after, busy_after and pid. Only the process of that number
+            serves: another Python that it starts would ask for the same port.
     """
-    wanted: dict[str, Any] = json.loads(settings)
     if wanted["pid"] != os.getpid():
         return None
     try:
@@ -35,4 +35,7 @@ def begin(settings: str) -> str | None:
 
 def read_token(file: str | None) -> str | None:
     """The first line of a file."""
-    return None if file is None else Path(file).read_text(encoding="utf-8").partition("\n")[0].strip()
+    if file is None:
+        return None
+    with open(file, encoding="utf-8") as content:  # noqa: PTH123
+        return content.readline().strip()

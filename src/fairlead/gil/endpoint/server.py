@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
-import threading
-from types import TracebackType
+from _thread import get_native_id
 
 from fairlead.errors import OutputError, UsageError
 from fairlead.gil.observe import names
 from fairlead.gil.observe.access import Window, exclusive, require
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+
 LEAST_TOKEN = 16
-_ADDRESS = re.compile(r"(?:(?P<host>[0-9.]+|localhost|\[[0-9A-Fa-f:.]+\]):)?(?P<port>\d{1,5})")
+_DIGITS = frozenset("0123456789")
+_OF_A_HOST = {"[": _DIGITS | frozenset("abcdefABCDEF:."), "": _DIGITS | {"."}}
 
 _current: Server | None = None
 _handlers = False
@@ -106,13 +109,17 @@ def parse_address(address: str) -> tuple[str, int]:
     Raises:
         UsageError: it is no such address.
     """
-    match = _ADDRESS.fullmatch(address)
-    if match is None or int(match["port"]) > 65535:
+    host, colon, port = address.rpartition(":")
+    if not colon or host == "localhost":
+        host = "127.0.0.1"
+    bracket = "[" if host.startswith("[") and host.endswith("]") else ""
+    host = host[1:-1] if bracket else host
+    is_port = 0 < len(port) <= 5 and _DIGITS.issuperset(port) and int(port) <= 65535
+    if not is_port or not host or not _OF_A_HOST[bracket].issuperset(host):
         raise UsageError(
             f"{address!r} is not an address to serve at; write it as 127.0.0.1:9911 or [::1]:9911"
         )
-    host = (match["host"] or "127.0.0.1").strip("[]")
-    return "127.0.0.1" if host == "localhost" else host, int(match["port"])
+    return host, int(port)
 
 
 def is_loopback(host: str) -> bool:
@@ -122,7 +129,7 @@ def is_loopback(host: str) -> bool:
 
 def check_token(token: str) -> None:
     """Raises UsageError unless it can stand in a header, and be no guess."""
-    if not re.fullmatch(r"[!-~]+", token) or len(token) < LEAST_TOKEN:
+    if len(token) < LEAST_TOKEN or not all("!" <= letter <= "~" for letter in token):
         raise UsageError(
             f"a token is at least {LEAST_TOKEN} printable ASCII characters without spaces; make one with:"
             " openssl rand -hex 16"
@@ -165,7 +172,7 @@ def _after_in_parent() -> None:
     if _current is not None:
         from fairlead import _probe
 
-        _probe.serve_resume(threading.current_thread() is threading.main_thread())
+        _probe.serve_resume(get_native_id() == os.getpid())
 
 
 def _after_in_child() -> None:

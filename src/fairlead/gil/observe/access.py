@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
-from typing import TYPE_CHECKING
+from _thread import RLock
 
 from fairlead.errors import UnsupportedInterpreterError, UnsupportedPlatformError, UsageError
 from fairlead.gil.observe import tested
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fairlead import _probe
 
 
-_lock = threading.RLock()
+_lock = RLock()
 
 
-def exclusive() -> threading.RLock:
+def exclusive() -> RLock:
     """The one lock of all that observes, to be entered with ``with``.
 
     Asked for anew each time: a forked child, in which its holder does not exist, has a fresh one.
@@ -27,7 +27,7 @@ def exclusive() -> threading.RLock:
 
 def _renew() -> None:
     global _lock
-    _lock = threading.RLock()
+    _lock = RLock()
 
 
 if sys.platform != "win32":

@@ -10,35 +10,35 @@ knows them from their next turn on, so they are told to it again. A thread that 
 
 from __future__ import annotations
 
-import functools
-import threading
+import os
 
 from fairlead.gil.observe.access import exclusive
+from fairlead.gil.observe.importing import when_imported
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from threading import Thread
+    from types import ModuleType
+    from typing import Any
 
 _users = 0
-_original = threading.Thread.start
+_threading: Any = None
+"""The module, once the program has imported it."""
+_wrapped: Any = None
+"""What is ``Thread.start`` meanwhile, and its ``__wrapped__`` what it was."""
 _early: dict[int, str] = {}
 """Names of the threads that were alive when following began, by number; only of those."""
 
 
-@functools.wraps(_original)
-def _start(self: threading.Thread) -> None:
-    _original(self)
-    if _users and self.native_id:
-        _early.pop(self.native_id, None)
-        _note({self.native_id: self.name})
-
-
 def follow() -> None:
     """Note the names of threads that are started from now on, until as many ``unfollow``."""
-    global _users, _original, _early
+    global _users, _early
     with exclusive():
         _users += 1
         if _users == 1:
             _early = _alive()
-        if _users == 1 and threading.Thread.start is not _start:
-            _original = threading.Thread.start
-            threading.Thread.start = _start  # type: ignore[method-assign]
+            _wrap()
     update()
 
 
@@ -49,8 +49,35 @@ def unfollow() -> None:
     with exclusive():
         _users -= 1
         # another library may have wrapped it after us: then ours stays where it is, and does nothing more
-        if _users == 0 and threading.Thread.start is _start:
-            threading.Thread.start = _original  # type: ignore[method-assign]
+        if _users == 0 and _threading is not None and _threading.Thread.start is _wrapped:
+            _threading.Thread.start = _wrapped.__wrapped__
+
+
+def _meet(threading: ModuleType) -> None:
+    global _threading
+    with exclusive():
+        _threading = threading
+        if _users:
+            _wrap()
+
+
+def _wrap() -> None:
+    global _wrapped
+    if _threading is not None and _threading.Thread.start is not _wrapped:
+        _wrapped = _threading.Thread.start = _noting(_threading.Thread.start)
+
+
+def _noting(original: Callable[[Thread], None]) -> Callable[[Thread], None]:
+    def start(self: Thread) -> None:
+        original(self)
+        if _users and self.native_id:
+            _early.pop(self.native_id, None)
+            _note({self.native_id: self.name})
+
+    for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+        setattr(start, name, getattr(original, name))
+    start.__wrapped__ = original  # type: ignore[attr-defined]
+    return start
 
 
 def update() -> None:
@@ -61,10 +88,13 @@ def update() -> None:
 
 
 def _alive() -> dict[int, str]:
-    names = {thread.native_id: thread.name for thread in threading.enumerate() if thread.native_id}
+    if _threading is None:
+        return {os.getpid(): "MainThread"}
+    threads = _threading.enumerate()
+    names = {thread.native_id: thread.name for thread in threads if thread.native_id}
     # in a forked child of 3.11 the one thread there is still has the number that it had in the parent
-    here = threading.get_ident()
-    mine = {threading.get_native_id(): one.name for one in threading.enumerate() if one.ident == here}
+    here = _threading.get_ident()
+    mine = {_threading.get_native_id(): one.name for one in threads if one.ident == here}
     return names | mine
 
 
@@ -72,3 +102,6 @@ def _note(names: dict[int, str]) -> None:
     from fairlead import _probe
 
     _probe.name(names)
+
+
+when_imported("threading", _meet)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import atexit
-import json
 import os
-import platform
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from types import TracebackType
 
 import fairlead
 from fairlead import machine
 from fairlead.errors import FairleadError, OutputError, UsageError
 from fairlead.gil.observe import names
 from fairlead.gil.observe.access import Window, exclusive, nanoseconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
 
 _current: Recorder | None = None
 _handlers = False
@@ -31,9 +30,6 @@ class Recorder:
     Also a context manager. Only one goes on at a time in a process. The file can be read while it grows,
     and, when the process is killed, up to what happened at most about 100 ms before. A forked child writes
     a file of its own beside it, whose name ends in its process id (``app.flrec``, ``app.flrec.4711``).
-
-    Attributes:
-        path: the file.
     """
 
     def __init__(
@@ -46,14 +42,20 @@ class Recorder:
     ) -> None:
         if not 0.01 <= counters_interval < 1e9:
             raise UsageError(f"counters_interval is in seconds, at least 0.01, and not {counters_interval!r}")
-        self.path = Path(path)
-        self._name = self.path.name
+        self._first = self._path = os.fspath(path)
         self._threshold = wait_threshold
         self._threshold_ns = nanoseconds(wait_threshold)
         self._events = events
         self._counters_ns = round(counters_interval * 1e9)
         self._lease = lease
         self._window: Window | None = None
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        from pathlib import Path
+
+        return Path(self._path)
 
     def start(self) -> Recorder:
         """Create the file (an existing one is replaced) and begin.
@@ -78,14 +80,14 @@ class Recorder:
         from fairlead import _probe
 
         try:
-            meta = json.dumps(self._meta(parent_pid))[:-1]  # the extension adds when it began
+            meta = _json(self._meta(parent_pid))[:-1]  # the extension adds when it began
             # a forked child that turns into another program at once leaves no file
             later = parent_pid is not None
-            _probe.record(self.path, meta, self._events, later, self._counters_ns, self._lease)
+            _probe.record(self._path, meta, self._events, later, self._counters_ns, self._lease)
         except OSError as error:
             window.close()
             raise OutputError(
-                f"{self.path} cannot be written ({error.strerror}): choose another place"
+                f"{self._path} cannot be written ({error.strerror}): choose another place"
             ) from error
         except BaseException:
             window.close()
@@ -97,10 +99,10 @@ class Recorder:
         return {
             "pid": os.getpid(),
             "parent_pid": parent_pid,
-            "argv": [Path(sys.orig_argv[0]).name, *sys.orig_argv[1:]] if sys.orig_argv else [],
+            "argv": [*(word.rpartition("/")[2] for word in sys.orig_argv[:1]), *sys.orig_argv[1:]],
             "executable": sys.executable,
-            "python_version": platform.python_version(),
-            "implementation": platform.python_implementation(),
+            "python_version": sys.version.split()[0],
+            "implementation": "CPython",
             "fairlead": fairlead.__version__,
             "cpus": machine.cores().usable,
             "switch_interval_s": sys.getswitchinterval(),
@@ -136,7 +138,7 @@ class Recorder:
         atexit.unregister(self._at_exit)
         if error:
             raise OutputError(
-                f"{self.path} is not complete: {os.strerror(error)}; what was written can be read"
+                f"{self._path} is not complete: {os.strerror(error)}; what was written can be read"
             )
 
     def _at_exit(self) -> None:
@@ -153,7 +155,7 @@ class Recorder:
         if window is not None:
             names.unfollow()
             window.close()
-        self.path = self.path.with_name(f"{self._name}.{os.getpid()}")
+        self._path = f"{self._first}.{os.getpid()}"
         try:
             self._begin(parent_pid=os.getppid())
         except FairleadError as error:
@@ -175,7 +177,26 @@ class Recorder:
 
     def __repr__(self) -> str:
         state = "going on" if self._window else "not going on"
-        return f"<fairlead.gil.Recorder of {str(self.path)!r}, {state}>"
+        return f"<fairlead.gil.Recorder of {self._path!r}, {state}>"
+
+
+def _json(value: object) -> str:
+    """As ``json.dumps``, whose modules every recorded program would have from its start."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_json(name)}: {_json(one)}" for name, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_json, value)) + "]"
+    if isinstance(value, str):
+        return '"' + "".join(map(_escaped, value)) + '"'
+    return "null" if value is None else repr(value)
+
+
+def _escaped(letter: str) -> str:
+    if " " <= letter <= "~" and letter not in '"\\':
+        return letter
+    code = ord(letter)
+    units = [code] if code < 0x10000 else [0xD7C0 + (code >> 10), 0xDC00 + (code & 0x3FF)]
+    return "".join(f"\\u{unit:04x}" for unit in units)
 
 
 def _stop_with_multiprocessing(recorder: Recorder) -> None:
@@ -188,7 +209,8 @@ def _stop_with_multiprocessing(recorder: Recorder) -> None:
 def _boot() -> str | None:
     """The kernel's id of this boot: processes that have it in common share CLOCK_MONOTONIC."""
     try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip() or None
+        with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:  # noqa: PTH123
+            return file.read().strip() or None
     except OSError:
         return None
 
@@ -199,29 +221,19 @@ def _handle_forks() -> None:
     global _handlers
     if not _handlers:
         _handlers = True
-        os.register_at_fork(
-            before=_before_fork, after_in_parent=_after_in_parent, after_in_child=_after_in_child
-        )
+        os.register_at_fork(before=pause, after_in_parent=resume, after_in_child=_after_in_child)
 
 
-@contextmanager
-def paused() -> Iterator[None]:
-    """Everything so far is in the file, and nothing is written for a while."""
-    _before_fork()
-    try:
-        yield
-    finally:
-        _after_in_parent()
-
-
-def _before_fork() -> None:
+def pause() -> None:
+    """Everything so far is in the file, and nothing is written until ``resume``."""
     if _current is not None:
         from fairlead import _probe
 
         _probe.record_pause()
 
 
-def _after_in_parent() -> None:
+def resume() -> None:
+    """Go on, after ``pause``."""
     if _current is not None:
         from fairlead import _probe
 

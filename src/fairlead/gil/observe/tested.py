@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
+from _warnings import warn as _warn
 
 from fairlead.errors import UntestedInterpreterWarning
 
@@ -30,7 +30,7 @@ def warn() -> None:
         return
     _warned = True
     tested = f"{version.major}.{version.minor}.{latest}" if latest >= 0 else "none of its version"
-    warnings.warn(
+    _warn(
         f"CPython {name} is later than the releases that fairlead's GIL hooks were tested on (to {tested});"
         f" its GIL looks as expected, so they are in. {VARIABLE}={name} in the environment accepts that",
         UntestedInterpreterWarning,

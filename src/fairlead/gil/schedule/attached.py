@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairlead import machine
 from fairlead.errors import FairleadError
 from fairlead.gil.observe.programs import attach
 from fairlead.gil.observe.programs.meeting import meeting
 from fairlead.gil.schedule import control
-from fairlead.gil.schedule.control import Policy
+from fairlead.gil.schedule.state import state
+
+if TYPE_CHECKING:
+    from fairlead.record.policies import Policy
 
 
 def begin(pid: int, policy: Policy, cpu_share: float, for_s: float | None) -> None:
@@ -75,14 +77,13 @@ def _begin(
     return outcome
 
 
-def begin_here(settings: str) -> str:
+def begin_here(wanted: dict[str, Any]) -> str:
     """In that process: switch the scheduler on. "ok", or why not."""
-    wanted: dict[str, Any] = json.loads(settings)
     try:
         control.switch(wanted["policy"], wanted["cpu_share"], for_s=wanted["for_s"])
-        control.state()  # which ends the rest of hooks: the user looks at this program now, and at its end
+        state()  # which ends the rest of hooks: the user looks at this program now, and at its end
     except FairleadError as error:
         return str(error)
-    if wanted["policy"] != "stock" and control.state().switched_off:
+    if wanted["policy"] != "stock" and state().switched_off:
         return f"fairlead ctl switched it off: fairlead ctl --pid {os.getpid()} interactive first"
     return "ok"

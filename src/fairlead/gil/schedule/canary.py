@@ -13,16 +13,18 @@ import math
 import os
 import random
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from fairlead.errors import FairleadError
 from fairlead.gil.observe.observation import Observation
 from fairlead.gil.schedule import control
-from fairlead.gil.schedule.control import Policy
+from fairlead.gil.schedule.state import state
+
+if TYPE_CHECKING:
+    from fairlead.record.policies import CanaryState, Policy
 
 LOOKS = {6: 3.5341, 12: 2.8200, 24: 2.5820}
 """Student's quantile at 1 - .05 / 6 for so many pairs: three looks, two sides."""
@@ -119,7 +121,7 @@ class Canary:
             control.canary("none")
             _say(f"the canary has ended: {error}")
 
-    def _alternate(self) -> control.CanaryState:
+    def _alternate(self) -> CanaryState:
         choose = random.Random()
         pairs: list[tuple[CanaryWindow, CanaryWindow]] = []
         while self.verdict is None or self.verdict.decision is None:
@@ -129,7 +131,7 @@ class Canary:
             for policy in order:
                 switched = control.switch(policy, self.cpu_share, trial=True)
                 seen[policy] = self._window() if switched else None
-                now = control.state()
+                now = state()
                 if not switched or (now.policy, now.canary) != (policy, "tries"):
                     return _ended_by_others()
             stock, scheduled = seen["stock"], seen[self.policy]
@@ -156,8 +158,8 @@ class Canary:
         return CanaryWindow(waited / turns, percentile(histogram, 0.99))
 
 
-def _ended_by_others() -> control.CanaryState:
-    _say(f"the canary has ended: the policy was switched to {control.state().policy} meanwhile")
+def _ended_by_others() -> CanaryState:
+    _say(f"the canary has ended: the policy was switched to {state().policy} meanwhile")
     return "none"
 
 
@@ -167,26 +169,6 @@ def _told(verdict: CanaryVerdict, kept: Policy, window_s: float) -> str:
         f" {verdict.p99} at the 99th percentile ({verdict.pairs} pairs of windows of {window_s:g} s):"
         f" {verdict.reason}; policy {kept}"
     )
-
-
-def begin(policy: Policy, cpu_share: float, window_s: float) -> None:
-    """Try the policy in this process as soon as it starts a thread, and in each child that it forks.
-
-    A process of one thread has nothing to try, and a thread of ours would be in the way of its forks.
-    """
-    control.switch("stock", cpu_share)
-    pid = [0]
-    original = threading.Thread.start
-
-    def start(self: threading.Thread) -> None:
-        if pid[0] != os.getpid():
-            pid[0] = os.getpid()
-            canary = Canary(policy, cpu_share, window_s)
-            original(threading.Thread(target=canary.run, name="fairlead-canary", daemon=True))
-        original(self)
-
-    threading.Thread.start = start  # type: ignore[method-assign]
-    os.register_at_fork(after_in_child=lambda: control.switch("stock", cpu_share, trial=True))
 
 
 def _say(text: str) -> None:

@@ -23,6 +23,7 @@ _PROGRAM = f"""\
 import sys
 if not hasattr(sys, '_fairlead_gil'):
  sys._fairlead_gil = 1
+ known = set(sys.modules)
  import _signal
  try:
   _signal.set_wakeup_fd(-1)
@@ -34,13 +35,15 @@ if not hasattr(sys, '_fairlead_gil'):
    b()
   except (Exception, SystemExit) as e:
    sys.stderr and print('fairlead: {VARIABLE} is set, but', type(e).__name__ + ':', e, file=sys.stderr)
+ for name in {{'__future__', '_signal'}} - known:
+  sys.modules.pop(name, None)
 """
 """The mark on sys: older Pythons run the hooks of a virtual environment twice.
 
 And every further interpreter of a process runs them. Those are scheduled as it is, so nothing of ours is
 imported there: least of all threading, which up to 3.11 keeps an interpreter that imported it in one thread
 from being destroyed by another. What tells them apart: only the main one may set the wake-up descriptor,
-which none has at this moment."""
+which none has at this moment. What was imported for that is imported anew by a program that wants it."""
 _LINE = f'import os; os.environ.get("{VARIABLE}") and exec({_PROGRAM!r})\n'
 _CHECK = "import fairlead.gil; print(fairlead.gil.scheduler().policy)"
 

@@ -20,7 +20,11 @@ from fairlead.errors import UnsupportedInterpreterError, UsageError
 from fairlead.gil.observe import recorder
 from fairlead.gil.observe.programs import starting
 from fairlead.gil.observe.programs.starting import Action
-from fairlead.gil.schedule.control import Policy, check
+from fairlead.gil.schedule.control import check
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fairlead.record.policies import Policy
 
 
 def schedule_action(
@@ -29,7 +33,6 @@ def schedule_action(
     timer_slack: float | None = None,
     *,
     canary_s: float | None = None,
-    pid: int | None = None,
 ) -> Action:
     """What is to be done in a program, so that it is scheduled. Raises UsageError as ``check``."""
     check(policy, cpu_share, timer_slack)
@@ -38,7 +41,6 @@ def schedule_action(
         "cpu_share": cpu_share,
         "timer_slack": timer_slack,
         "canary_s": canary_s,
-        "pid": pid,
     }
     return Action("fairlead.gil.schedule.launched", settings)
 
@@ -67,8 +69,7 @@ def become(
         UsageError: the command cannot be started, or is no Python.
         UnsupportedInterpreterError: this process is recorded, or the command's options keep us out.
     """
-    pid = os.getpid()
-    wanted = schedule_action(policy, cpu_share, timer_slack, canary_s=canary_s, pid=pid)
+    wanted = schedule_action(policy, cpu_share, timer_slack, canary_s=canary_s)
     if recorder.current() is not None:
         raise UsageError(
             "a recording of fairlead run would end where the program begins: use fairlead record"
@@ -88,7 +89,7 @@ def become(
             *then,
             base=found.environment,
             verb="run",
-            pid=pid,
+            pid=os.getpid(),
             if_possible=if_possible,
             children=children,
         ),

@@ -13,12 +13,15 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from fairlead import machine
 from fairlead.errors import FairleadError, InterpreterFailedError, UsageError
 from fairlead.gil.observe.programs.target import asked, ended, executable, kept_out
-from fairlead.record.policies import CANARY_STATES, CanaryState, policy_name
+from fairlead.record.policies import CANARY_STATES, policy_name
+
+if TYPE_CHECKING:
+    from fairlead.record.policies import CanaryState
 
 Order = Literal["status", "stock", "interactive", "off"]
 ORDERS: tuple[Order, ...] = get_args(Order)

@@ -15,10 +15,13 @@ import dataclasses
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import UsageError
-from fairlead.record.policies import PRIORITIES, Priority
+from fairlead.record.policies import PRIORITIES
+
+if TYPE_CHECKING:
+    from fairlead.record.policies import Priority
 
 DEPTH = 4
 """How deep ``Repeat`` may be nested."""

@@ -11,7 +11,6 @@ The target may be another user's: its executable is not run with root's rights t
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import select
 import signal
@@ -69,7 +68,7 @@ except Exception as error:
     )
 if not said:
     try:
-        said = call({settings!r})
+        said = call({settings!a})
     except Exception as error:
         said = "%s: %s" % (type(error).__name__, error)
 with open({ready!r}, "w") as file:
@@ -208,7 +207,7 @@ class Asked(NamedTuple):
 
 
 def call(pid: int, module: str, function: str, settings: dict[str, Any], directory: Meeting) -> None:
-    """Have the process call a function of ours with the settings, as JSON; it returns "ok", or why not.
+    """Have the process call a function of ours with the settings; it returns "ok", or why not.
 
     Raises: as ``record``.
     """
@@ -227,7 +226,7 @@ def ask(pid: int, module: str, function: str, settings: dict[str, Any], director
     script = _CALL.format(
         module=module,
         function=function,
-        settings=json.dumps(settings),
+        settings=settings,
         ready=str(directory.shared / "ready"),
         path=str(Path(fairlead.__file__).parents[1]),
     )

@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
-from collections.abc import Callable
-from contextlib import suppress
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from _thread import _local
 
 from fairlead.errors import FairleadError
 from fairlead.gil.observe.access import why_not
+from fairlead.gil.observe.importing import when_imported
 from fairlead.gil.observe.programs.starting import Action
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from importlib.machinery import ModuleSpec
-    from types import ModuleType
+    from collections.abc import Callable
+    from typing import Any
 
 INTERVAL, THRESHOLD = 0.05, 0.01
 """Those of ``watch_loop``."""
@@ -33,39 +31,15 @@ def watch_action() -> Action:
     return Action(__name__, {})
 
 
-def begin(_settings: str) -> str | None:
+def begin(_settings: dict[str, Any]) -> str | None:
     """Watch every loop that runs from now on, or return why that cannot be."""
     if why := why_not():
         return why
-    if "asyncio" in sys.modules:
-        _watch_all()
-    else:
-        sys.meta_path.insert(0, _Finder())
+    when_imported("asyncio", _watch_all)
     return None
 
 
-class _Finder:
-    """Finds asyncio as the other finders do, once, and has the rest done when it has been imported."""
-
-    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
-        if name != "asyncio":
-            return None
-        with suppress(ValueError):  # another thread has
-            sys.meta_path.remove(self)
-        spec = find_spec(name)
-        if spec is not None and spec.loader is not None:
-            loader: Any = spec.loader
-
-            def execute(module: ModuleType) -> None:
-                del loader.exec_module
-                loader.exec_module(module)
-                _watch_all()
-
-            loader.exec_module = execute
-        return spec
-
-
-class _Here(threading.local):
+class _Here(_local):
     """Of one thread: the loop that runs, and what ends its watch."""
 
     loop: AbstractEventLoop | None = None
@@ -75,9 +49,7 @@ class _Here(threading.local):
 _here = _Here()
 
 
-def _watch_all() -> None:
-    import asyncio
-
+def _watch_all(asyncio: Any) -> None:
     original = asyncio._set_running_loop
 
     def _set_running_loop(loop: AbstractEventLoop | None) -> None:
@@ -101,18 +73,20 @@ def _changed(loop: AbstractEventLoop | None) -> None:
     if end is not None:
         end()
     if loop is not None:
-        with suppress(RuntimeError, NotImplementedError):  # a loop that is none of asyncio's or uvloop's
+        try:
             _here.end = loop.call_later(INTERVAL, _begin).cancel
+        except (RuntimeError, NotImplementedError):  # a loop that is none of asyncio's or uvloop's
+            return
 
 
 def _begin() -> None:
     """In the loop."""
-    from fairlead.gil.observe.loop_lag import LoopLag
-
-    lag = LoopLag(INTERVAL, THRESHOLD)
     try:
+        from fairlead.gil.observe.loop_lag import LoopLag
+
+        lag = LoopLag(INTERVAL, THRESHOLD)
         lag.__enter__()
-    except FairleadError as error:
+    except (FairleadError, ImportError) as error:  # a module of the program may stand in for one of Python's
         print(f"fairlead: an event loop is not watched: {error}", file=sys.stderr, flush=True)
         _here.end = None
     else:

@@ -86,7 +86,7 @@ def run(
     tick: Callable[[], None] | None = None,
     every_s: float = 1.0,
 ) -> int:
-    """Run the command to its end and return its exit status (128 + the number of the signal that killed it).
+    """Run the command to its end and return its exit status (minus the number of the signal that killed it).
 
     ``first`` is done in the program before it is recorded; with ``children`` every Python that it starts is
     recorded too, into a file of its own; ``verb`` names the command for what the program says of those that
@@ -152,7 +152,6 @@ def _wait(pid: int, tick: Callable[[], None] | None, every_s: float) -> int:
         if came.si_signo == signal.SIGCHLD:
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
-                code = os.waitstatus_to_exitcode(status)
-                return code if code >= 0 else 128 - code
+                return os.waitstatus_to_exitcode(status)
         elif came.si_code <= 0:
             os.kill(pid, came.si_signo)

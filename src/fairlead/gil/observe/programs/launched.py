@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import os
-from contextlib import suppress
-from typing import Any
 
 from fairlead.errors import FairleadError
 from fairlead.gil.observe import recorder
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def begin(settings: str) -> str | None:
-    """Before the program's first line: begin a recording with ``launch.Settings`` as JSON, or end the
-    process.
+
+def begin(settings: dict[str, Any]) -> str | None:
+    """Before the program's first line: begin a recording with ``launch.Settings``, or end the process.
 
     The first Python of the program has the file that was asked for; another one, of a shell script say, has
     one beside it with its process id, and is not ended when that cannot be: then this returns why. One that
     an exec has put in the place of a recorded one (``following.py``, which counts those) goes on with its
     file; what was recorded before stays beside it.
     """
-    wanted = json.loads(settings)
+    wanted = dict(settings)
     if execs := wanted.pop("execs", 0):
-        with suppress(FileNotFoundError):
+        if os.path.exists(wanted["out"]):  # noqa: PTH110
             os.replace(wanted["out"], f"{wanted['out']}.before-exec-{execs}")  # noqa: PTH105
         return _failure(wanted)
     try:
@@ -37,9 +37,8 @@ def begin(settings: str) -> str | None:
     return None
 
 
-def attach(settings: str) -> str:
+def attach(wanted: dict[str, Any]) -> str:
     """In a program that runs already: begin a recording. "ok", or why not."""
-    wanted = json.loads(settings)
     lease = os.open(wanted["lease"], os.O_RDONLY)
     said = _start(wanted, lease)
     if said != "ok":

@@ -7,11 +7,11 @@ begin with the same), and the user's own sitecustomize is run last. Runs in any 
 without fairlead, to say what is missing.
 """
 
-# every program that is started so pays for what is imported here, and an old Python must get as far as the
-# message: hence no pathlib, and no syntax of today
+# Nothing of the standard library is imported that an interpreter does not have from its start: a program may
+# have modules of its own of those names, and further interpreters of the process run this file, too. An old
+# Python must get as far as the message: hence no syntax of today.
 # ruff: noqa: PTH100, PTH110, PTH120, PTH123, UP031, UP036
 
-import json
 import os
 import sys
 
@@ -21,7 +21,7 @@ def _begin():  # type: () -> None
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != here]
     if "FAIRLEAD_START" not in os.environ:
         return
-    start = json.loads(os.environ["FAIRLEAD_START"])
+    start = eval(os.environ["FAIRLEAD_START"], {})
     if not start["children"]:
         del os.environ["FAIRLEAD_START"]
         if start["pythonpath"] is None:
@@ -50,16 +50,16 @@ def _is_further():  # type: () -> bool
     """
     if sys.version_info < (3, 11):
         return False
-    import signal
+    import _signal  # type: ignore[import-not-found]
 
     try:
-        signal.set_wakeup_fd(-1)
+        _signal.set_wakeup_fd(-1)
     except ValueError:
         return True
     return False
 
 
-def _do(module, settings):  # type: (str, str) -> str | None
+def _do(module, settings):  # type: (str, dict[str, object]) -> str | None
     if sys.version_info < (3, 11):
         return "%s is Python %d.%d, which has no fairlead: it takes 3.11 or newer" % (
             sys.executable,
@@ -72,9 +72,7 @@ def _do(module, settings):  # type: (str, str) -> str | None
             sys.implementation.name,
         )
     try:
-        from importlib import import_module
-
-        begin = import_module(module).begin
+        begin = __import__(module, fromlist=["begin"]).begin
     except (ImportError, AttributeError) as error:
         return "%s has no fairlead (%s): install it there (%s -m pip install fairlead)" % (
             sys.executable,
@@ -101,20 +99,14 @@ def _refuse(start, why):  # type: (dict[str, object], str) -> None
 
 
 def _next():  # type: () -> None
-    """Runs the sitecustomize that would have been run; if there is none, it must seem as if there were."""
-    if sys.version_info < (3, 11):
-        del sys.modules["sitecustomize"]
-        __import__("sitecustomize")
-        return
-    from importlib.machinery import PathFinder
-    from importlib.util import module_from_spec
-
-    spec = PathFinder.find_spec("sitecustomize")
-    if spec is None or spec.loader is None:
-        raise ImportError("there is no sitecustomize", name="sitecustomize")
-    sys.modules["sitecustomize"] = module_from_spec(spec)
-    spec.loader.exec_module(sys.modules["sitecustomize"])
+    """Runs the sitecustomize that would have been run; where there is none, this says so to the caller."""
+    del sys.modules["sitecustomize"]
+    __import__("sitecustomize")
 
 
+# of these we have what we need, and a program that asks for them gets them as ever
+_ours = {"__future__", "_signal", "atexit"} - set(sys.modules)
 _begin()
+for _name in _ours:
+    sys.modules.pop(_name, None)
 _next()
