@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from commands import CONVOY, fairlead
+from commands import CONVOY, FAIRLEAD, environment, fairlead
 
 from fairlead.gil.analysis.analyse import analyse
 from fairlead.gil.observe.access import why_not
-from fairlead.record.recording import Recording
+from fairlead.record.recording import BlockType, Recording
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
@@ -51,6 +52,35 @@ def test_sub_process_of_the_program_is_not_recorded_and_a_program_that_is_killed
     assert "is not recorded: with fairlead record --children it is\n" in ran.stderr
     assert [path.name for path in tmp_path.glob("out.flrec*")] == ["out.flrec"]
     assert Recording(tmp_path / "out.flrec").meta.pid > 0
+
+
+@pytest.mark.parametrize("verb", ["record", "top"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGSEGV, signal.SIGKILL])
+def test_death_of_the_program_by_a_signal_is_handed_on_and_the_recording_is_complete_before(
+    verb: str, number: int, tmp_path: Path
+) -> None:
+    (tmp_path / "app.py").write_text(f"import os; os.kill(os.getpid(), {number:d}); os.read(0, 1)\n")
+    options = ["-o", "out.flrec"] if verb == "record" else []
+    ran = fairlead(verb, *options, "--", sys.executable, "app.py", cwd=tmp_path)
+    assert ran.returncode == -number, ran.stderr
+    if verb == "record":
+        assert ran.stderr.endswith(f"; to see it: fairlead report {tmp_path / 'out.flrec'}\n")
+        blocks = [block.type for block in Recording(tmp_path / "out.flrec").blocks()]
+        assert (blocks[-1] == BlockType.END) == (number == signal.SIGINT)  # which Python ends in order
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_program_that_a_signal_to_us_ends_is_seen_to_have_died_by_it(number: int, tmp_path: Path) -> None:
+    code = "import os; os.write(1, b'ready\\n'); os.read(0, 1)"
+    command = [*FAIRLEAD, "record", "-o", "out.flrec", "--", sys.executable, "-c", code]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, cwd=tmp_path, env=environment(), **pipes) as ours:
+        assert ours.stdout is not None
+        assert ours.stdout.readline() == b"ready\n"
+        ours.send_signal(number)
+        assert ours.wait(40) == -number
+        assert ours.stderr is not None
+        assert ours.stderr.read().endswith(b"out.flrec\n")
 
 
 def test_forked_child_has_a_recording_of_its_own(tmp_path: Path) -> None:

@@ -54,8 +54,8 @@ def test_program_is_scheduled_as_the_options_and_the_environment_say(
     assert ran.stderr.count("\n") == ("record" in options)
 
 
-@pytest.mark.parametrize("policy", ["stock", "interactive"])
-def test_timer_slack_is_set_before_the_first_line_with_any_policy_and_without_a_gil(
+@pytest.mark.parametrize("policy", ["stock", *["interactive"] * (not FREE_THREADED)])
+def test_timer_slack_is_set_before_the_first_line_with_any_policy_and_stock_without_a_gil(
     policy: str, program: Path
 ) -> None:
     program.write_text("import fairlead.machine; print(fairlead.machine.timer_slack_ns())")
@@ -183,6 +183,47 @@ def test_forked_children_stay_scheduled_and_other_processes_are_when_asked_for(
     ], ran.stderr
 
 
+GREENLETS = """
+import sys, threading
+import fairlead.gil, greenlet
+
+def count(home, turns):
+    counted = 0
+    for _ in range(turns):
+        counted += home.switch(counted)
+    return counted
+
+totals = []
+
+def body():
+    for _ in range(50):
+        here = greenlet.getcurrent()
+        others = [greenlet.greenlet(count) for _ in range(4)]
+        for other in others:
+            other.switch(here, 20)
+        for _ in range(19):
+            for other in others:
+                assert not other.dead
+                other.switch(1)
+        totals.append(sum(other.switch(1) for other in others))
+
+threads = [threading.Thread(target=body) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+now = fairlead.gil.scheduler()
+print(now.policy, now.watchdog_trips, now.waiting, totals == [80] * 200)
+"""
+
+
+@scheduled
+def test_greenlets_that_switch_in_several_threads_are_scheduled(tmp_path: Path) -> None:
+    pytest.importorskip("greenlet", reason="greenlet is not installed (pip install --group guests)")
+    ran = fairlead("run", "--", sys.executable, "-c", GREENLETS, cwd=tmp_path)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "interactive 0 0 True\n", "")
+
+
 @scheduled
 def test_further_interpreters_of_a_process_import_nothing_of_ours(tmp_path: Path) -> None:
     """``--children`` reaches them too, as they run sitecustomize."""
@@ -280,11 +321,19 @@ def test_program_that_cannot_be_scheduled_goes_on_if_that_is_enough(bare: Path, 
 
 
 @pytest.mark.skipif(not FREE_THREADED, reason="this build has a GIL")
-def test_free_threaded_program_runs_unscheduled_with_one_line_that_says_so(tmp_path: Path) -> None:
-    ran = fairlead("run", "--", sys.executable, "-c", "print('ran')", cwd=tmp_path)
-    assert (ran.returncode, ran.stdout) == (0, "ran\n")
-    assert "free-threaded build: there is no GIL to schedule; it runs as it is" in ran.stderr
-    assert ran.stderr.count("\n") == 1
+@pytest.mark.parametrize(
+    ("option", "ends"), [([], (1, "", "")), (["--if-possible"], (0, "ran\n", "; going on without"))]
+)
+def test_free_threaded_program_is_refused_in_one_line_that_says_what_to_do(
+    option: list[str], ends: tuple[int, str, str], tmp_path: Path
+) -> None:
+    ran = fairlead("run", *option, "--", sys.executable, "-c", "print('ran')", cwd=tmp_path)
+    status, says, goes_on = ends
+    assert (ran.returncode, ran.stdout) == (status, says)
+    assert ran.stderr == (
+        f"fairlead: {sys.executable} is a free-threaded build and has no GIL to schedule: run the program"
+        f" without fairlead, or with fairlead run --if-possible{goes_on}\n"
+    )
 
 
 @scheduled
@@ -299,8 +348,9 @@ OTHERS = """
 import os, subprocess, sys
 python = [sys.executable, "app.py", "x"]
 other = {"PYTHONPATH": os.path.abspath("agent")}
-def spawn(words, given):
-    os.waitpid(os.posix_spawnp(words[0], words, given), 0)
+other_name = os.path.join(os.path.dirname(sys.executable), "no-such-program")
+def spawn(words, given, file=None):
+    os.waitpid(os.posix_spawnp(file or words[0], words, given), 0)
 """
 STARTS = {
     "subprocess.run(python, env={})": "interactive",
@@ -316,9 +366,15 @@ STARTS = {
     "subprocess.run(['nice', *python])": "interactive",
     "subprocess.run(['sh', '-c', 'exec $0 \"$@\"', *python])": "interactive",
     "subprocess.run([python[0], '-I', *python[1:]])": "stock",
+    "subprocess.run(['./there', 'x'], cwd='elsewhere', env={})": "interactive",
+    "subprocess.run(['there', 'x'], cwd='elsewhere', env={'PATH': '/no-such:.'})": "interactive",
+    "subprocess.run([other_name, *python[1:]], executable=python[0], env={})": "interactive",
+    "subprocess.run(['/no-such', 'y', 'x'], executable='./there', cwd=b'elsewhere', env={})": "interactive y",
+    "spawn([other_name, *python[1:]], {}, python[0])": "interactive",
 }
-"""With an environment of their own, by a script's first line, behind env, behind programs that are no Python;
-and what is said by the sitecustomize of another library and by the program that is started."""
+"""With an environment of their own, by a script's first line, behind env, behind programs that are no Python,
+in another directory, by a file that the first word does not name; and what is said by the sitecustomize of
+another library and by the program that is started."""
 
 
 @scheduled
@@ -329,6 +385,10 @@ def test_children_are_scheduled_and_recorded_whatever_starts_them(verb: str, tmp
     for name, words in {"set": "PYTHONPATH=agent", "clear": "-i"}.items():
         (tmp_path / name).write_text(f"#!/usr/bin/env -S {words} {sys.executable} -u\n{LOOK}")
         (tmp_path / name).chmod(0o755)
+    (tmp_path / "elsewhere").mkdir()
+    there = tmp_path / "elsewhere" / "there"
+    there.write_text(f"#!{sys.executable}\n{LOOK}")
+    there.chmod(0o755)
     starts = STARTS if verb == "run" else dict(list(STARTS.items())[::2])
     code = OTHERS + "\n".join(starts)
     ran = fairlead(*VERBS[verb], "--children", "--", sys.executable, "-c", code, cwd=tmp_path)

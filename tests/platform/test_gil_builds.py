@@ -14,6 +14,7 @@ from typing import Any
 import builds
 import pytest
 from builds import NATIVE, SCHEDULED, answer, compiled, embedder, ran, runtime, writable_dynamic_cleared
+from commands import FAIRLEAD
 from scheduled import HEAD, INTERPRETERS, run
 
 from fairlead.gil.observe.access import why_not
@@ -59,6 +60,12 @@ def test_interpreter_that_is_ended_and_begun_again(tmp_path: Path) -> None:
     done = ran([embedder(tmp_path), sys.executable, *[SCHEDULED] * 3])
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout == '"interactive"\n' * 3
+
+
+def test_interpreter_that_is_ended_and_begun_again_under_fairlead_run(tmp_path: Path) -> None:
+    program = [embedder(tmp_path), sys.executable, *[SCHEDULED.replace("gil.schedule()", "")] * 3]
+    done = ran([*FAIRLEAD, "run", "--children", "--", *program])
+    assert (done.returncode, done.stdout, done.stderr) == (0, '"interactive"\n' * 3, "")
 
 
 @pytest.mark.parametrize("allocator", ["jemalloc", "tcmalloc_minimal", ""])

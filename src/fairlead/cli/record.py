@@ -82,7 +82,7 @@ def record(
 
     COMMAND is run unchanged: "python app.py ARGS", "python -m module ARGS", or a script that a Python runs.
     A COMMAND without an interpreter ("app.py", "-m module") is run by the Python that runs fairlead. fairlead
-    exits with the program's status.
+    exits with the program's status, or dies by the signal that killed it.
     """
     from fairlead.gil.observe.programs import attach, launch
     from fairlead.gil.observe.programs.meeting import give
