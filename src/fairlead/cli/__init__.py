@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import sys
 from collections.abc import Sequence
@@ -14,7 +13,6 @@ from click.core import ParameterSource
 
 from fairlead.cli.root import root
 from fairlead.errors import FairleadError, RunInterruptedError, UsageError
-from fairlead.report.common.names import clean
 
 __all__ = ["main"]
 
@@ -50,6 +48,8 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 def _die_by(signum: int) -> NoReturn:
     """As the program did. The one who started us sees that: subprocess, make, a shell and its Ctrl-C."""
+    import resource
+
     sys.stderr.flush()
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     if signum not in (signal.SIGKILL, signal.SIGSTOP):
@@ -103,5 +103,7 @@ def _stand_in_for_closed_streams() -> None:
 
 
 def _complain(message: str, status: int) -> int:
+    from fairlead.report.common.names import clean  # a command that starts a program does not wait for it
+
     click.echo(f"fairlead: {clean(message)}", err=True)
     return status

@@ -45,8 +45,8 @@ def top(every_s: float, loops: bool, pid: int | None, command: tuple[str, ...]) 
 
     Updates each second: a live table in a terminal, plain snapshots elsewhere; if the program forks, a
     shorter table for each process. COMMAND is as for "fairlead record". Ctrl-C goes to the program, and
-    fairlead exits with the program's status, or dies by the signal that killed it. With --pid, Ctrl-C ends the watching of the process and its
-    workers, and they go on.
+    fairlead exits with the program's status, or dies by the signal that killed it. With --pid, Ctrl-C ends
+    the watching of the process and its workers, and they go on.
     """
     from fairlead.gil.observe.programs import attach, launch
 

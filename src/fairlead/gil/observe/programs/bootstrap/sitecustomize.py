@@ -19,7 +19,7 @@ import sys
 def _begin():  # type: () -> None
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != here]
-    if "FAIRLEAD_START" not in os.environ:
+    if "FAIRLEAD_START" not in os.environ or _is_further():
         return
     start = eval(os.environ["FAIRLEAD_START"], {})
     if not start["children"]:
@@ -28,8 +28,6 @@ def _begin():  # type: () -> None
             del os.environ["PYTHONPATH"]
         else:
             os.environ["PYTHONPATH"] = start["pythonpath"]
-    elif _is_further():
-        return
     for module, settings in start["actions"]:
         why = _do(module, settings)
         if why is not None:
