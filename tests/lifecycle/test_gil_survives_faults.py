@@ -94,7 +94,6 @@ sys.stdin.readline()
 '''
 import resource
 gil.schedule()
-gil.scheduler()  # whose module cannot be opened later
 process, answer = hold_up(debugger)
 if sys.argv[1] == "none":
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))

@@ -221,6 +221,8 @@ def schedule(
         UnsupportedInterpreterError: this interpreter's GIL cannot be scheduled; see ``observe``. Nothing
             has been changed then.
     """
+    # the other parts now, and not as a thread asks for one while another thread forks
+    from fairlead.gil.schedule import priority, state  # noqa: F401
     from fairlead.gil.schedule.control import switch
 
     switch(policy, cpu_share, timer_slack)
