@@ -4,7 +4,8 @@
 
 fairlead is first installed into a directory of its own, as from a wheel: an editable install looks for
 changed files at each start. A sample is the CPU time (user and system) of a fresh interpreter less that of a
-bare one in the same round. Printed are the median, and the lowest and highest.
+bare one in the same round. Printed are the median, and the lowest and highest. What fairlead takes in a
+program that it starts is what the rows of ``fairlead run`` differ by, less what those of ``exec`` do.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from statistics import median
 
 ROOT = Path(__file__).parents[1]
 BARE = ["-c", "pass"]
+STARTED = [str(getattr(sys, "_base_executable", sys.executable)), *BARE]
+RUN = ["-m", "fairlead", "run", "--children", "--"]
 PROGRAMS = {
     "import fairlead": ["-c", "import fairlead"],
     "import fairlead.sync": ["-c", "import fairlead.sync"],
@@ -28,6 +31,10 @@ PROGRAMS = {
     "import fairlead.gil": ["-c", "import fairlead.gil"],
     "fairlead --help": ["-m", "fairlead", "--help"],
     "fairlead run --help": ["-m", "fairlead", "run", "--help"],
+    "exec true": ["-c", "import os; os.execvp('true', ['true'])"],
+    "exec python -c pass": ["-c", f"import os; os.execv({STARTED[0]!r}, {STARTED!r})"],
+    "fairlead run -- true": [*RUN, "true"],
+    "fairlead run -- python -c pass": [*RUN, *STARTED],
     "import threading": ["-c", "import threading"],
     "ThreadPoolExecutor": ["-c", "from concurrent.futures import ThreadPoolExecutor"],
     "import asyncio": ["-c", "import asyncio"],
@@ -82,7 +89,7 @@ def main() -> None:
     samples = measure(options.rounds)
     print(f"CPU ms more than a bare interpreter's, median (lowest to highest) of {options.rounds} rounds")
     for name, values in samples.items():
-        print(f"{name:24} {median(values):6.1f}   ({min(values):.1f} to {max(values):.1f})")
+        print(f"{name:31} {median(values):6.1f}   ({min(values):.1f} to {max(values):.1f})")
     if options.json:
         options.json.write_text(json.dumps({"samples": samples}))
 
