@@ -317,7 +317,8 @@ def test_what_takes_no_orders_is_named_in_one_line(tmp_path: Path, monkeypatch: 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root, to be two other users")
 def test_another_user_may_not_give_orders() -> None:
     # all is imported by then: this Python may be where another user may not read
-    as_other = "import fairlead._probe, fairlead.gil.schedule.state, fairlead.machine; os.setuid(65534)"
+    schedule = "from fairlead.gil.schedule import priority, state"
+    as_other = f"import fairlead._probe, fairlead.machine; {schedule}; os.setuid(65534)"
     with serving(
         SERVE.replace("fairlead.gil.schedule()", f"{as_other}; fairlead.gil.schedule()", 1)
     ) as process:

@@ -68,7 +68,10 @@ def is_new():  # it does not serve, and may
 def is_calm():
     return survived()
 
+alone = os.listdir("/proc/self/fd")
 survived()  # it imports: a thread that is in an import at a fork leaves the child the module locked
+while os.listdir("/proc/self/fd") != alone:  # the endpoint closes a connection a little after its client
+    pass
 """,
 }
 """What is said before the event and what must be true after it, in a forked child, and when all is over."""

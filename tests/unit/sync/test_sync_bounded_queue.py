@@ -80,8 +80,7 @@ def test_errors_are_also_those_of_asyncio_and_can_be_pickled() -> None:
 def test_peek_takes_nothing_and_says_that_a_queue_was_shut_down(kind: Any) -> None:
     async def main() -> None:
         line = kind()
-        looking = [Thread(line.peek), await waiting_task(line, line.peek_async())]
-        until(lambda: line.statistics().getting == 2)
+        looking = [waiting_thread(line, line.peek), await waiting_task(line, line.peek_async())]
         line.put("thing")
         assert looking[0].result() == await looking[1] == "thing"
         assert await line.peek_async() == line.peek() == line.peek_nowait() == line.get() == "thing"
