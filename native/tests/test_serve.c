@@ -1,14 +1,17 @@
 /* The server with real sockets: clients that are slow, silent, rude, and very many. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,7 +22,9 @@
 #define HOST "Host: localhost\r\n"
 #define LARGE ((size_t)8 << 20) /* more than sockets take without a reader */
 
-static atomic_int begun, ended, ticks;
+#define NUMBERS 1024 /* of descriptors, looked at */
+
+static atomic_int begun, ended, ticks, losses;
 
 static void begin(void)
 {
@@ -34,6 +39,11 @@ static void end(void)
 static void tick(void)
 {
     ticks++;
+}
+
+static void lost(void)
+{
+    losses++;
 }
 
 static bool is(const char *path, size_t size, const char *wanted)
@@ -60,7 +70,14 @@ static bool unlimited(const char *path, size_t size)
 }
 
 static const fl_serve_pages pages = {
-    .begin = begin, .end = end, .answer = answer, .tick = tick, .tick_ms = 10, .unlimited = unlimited};
+    .begin = begin,
+    .end = end,
+    .answer = answer,
+    .tick = tick,
+    .lost = lost,
+    .tick_ms = 10,
+    .unlimited = unlimited,
+};
 
 static uint16_t start(const char *token)
 {
@@ -300,6 +317,67 @@ static void test_a_child_serves_nothing_and_keeps_nothing_open(void)
     fl_serve_stop();
 }
 
+/* Puts a file of the program's at each number that has been opened since. */
+static void replace_those_opened_since(const bool *before, int file, bool *replaced)
+{
+    for (int number = 0; number < NUMBERS; number++) {
+        replaced[number] = !before[number] && number != file && fcntl(number, F_GETFD) >= 0;
+        CHECK(!replaced[number] || dup2(file, number) == number);
+    }
+}
+
+static bool all_are_still(const bool *replaced, int file)
+{
+    struct stat expected, found;
+    bool all = fstat(file, &expected) == 0;
+    for (int number = 0; number < NUMBERS; number++) {
+        all = all && (!replaced[number] || (fstat(number, &found) == 0 && found.st_ino == expected.st_ino));
+    }
+    return all;
+}
+
+/* As a program that closes what it has not opened, and then opens files. */
+static void test_what_the_program_has_at_its_numbers_is_left_alone(void)
+{
+    bool before[NUMBERS], replaced[NUMBERS];
+    char path[] = "/tmp/fairlead-test-XXXXXX", text[16];
+    int file = mkstemp(path), status = 0;
+    CHECK(file >= 0 && unlink(path) == 0 && write(file, "the program's", 13) == 13);
+    CHECK_EQUAL(lseek(file, 4, SEEK_SET), 4);
+    for (int number = 0; number < NUMBERS; number++) {
+        before[number] = fcntl(number, F_GETFD) >= 0;
+    }
+    uint16_t port = start(NULL);
+    int fd = client(port);
+    before[fd] = true;
+    CHECK_EQUAL(ask(port, "GET /ok HTTP/1.1\r\n" HOST "\r\n"), 200); /* the other is accepted by then */
+    replace_those_opened_since(before, file, replaced);
+    fl_serve_pause();
+    CHECK_EQUAL(fl_serve_resume(), 0);
+    while (losses == 0) {
+        struct timespec moment = {0, 1000000};
+        nanosleep(&moment, NULL);
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        fl_serve_forked();
+        _exit(all_are_still(replaced, file) ? 0 : 1);
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    fl_serve_pause();
+    CHECK_EQUAL(fl_serve_resume(), 0);
+    CHECK(fl_serve_stop());
+    CHECK_EQUAL(losses, 1);
+    CHECK(all_are_still(replaced, file));
+    CHECK_EQUAL(lseek(file, 0, SEEK_CUR), 4);
+    CHECK(pread(file, text, sizeof text, 0) == 13 && memcmp(text, "the program's", 13) == 0);
+    for (int number = 0; number < NUMBERS; number++) {
+        CHECK(!replaced[number] || close(number) == 0);
+    }
+    close(file);
+    close(fd);
+}
+
 static void test_clients_wait_while_it_pauses(void)
 {
     uint16_t port = start(NULL);
@@ -385,6 +463,7 @@ int main(void)
     test_silent_clients_are_cut();
     test_a_client_that_takes_nothing_is_cut_and_one_that_does_gets_all();
     test_a_child_serves_nothing_and_keeps_nothing_open();
+    test_what_the_program_has_at_its_numbers_is_left_alone();
     test_clients_wait_while_it_pauses();
     test_a_pause_that_comes_at_once_lets_a_request_be_answered_that_is_there();
     test_threads_may_pause_it_at_once();

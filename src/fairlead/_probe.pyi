@@ -62,7 +62,7 @@ def record(
     events: bool,
     later: bool,
     counters_ns: int,
-    lease: int,
+    lease: str | None,
     /,
 ) -> None: ...
 def record_stop() -> int | None: ...

@@ -226,6 +226,39 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
         assert asked.line() == "0"
 
 
+def test_program_that_closes_what_it_has_not_opened_has_its_own_files_to_itself() -> None:
+    """As daemons do at their start, after which they fork. The endpoint says that it has ended."""
+    text = """
+os.dup2(os.memfd_create("said"), 2)
+os.closerange(3, 1024)
+files = [os.memfd_create("own") for number in range(600)]  # with all numbers that were the endpoint's
+for file in files: os.write(file, b"own")
+if os.fork() == 0:
+    for file in files: os.fstat(file)
+    os._exit(3)
+print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+while not (told := os.pread(2, 999, 0)): pass
+print(told.decode(), end="", flush=True)
+if os.fork() == 0:
+    os._exit(4)
+print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+server.stop()
+print({os.pread(file, 99, 0) for file in files}, flush=True)
+"""
+    with program(text, "-Werror") as asked:
+        assert asked.line() == "3"
+        said = f"fairlead: process {asked.process.pid}: it serves no longer: the program has closed the"
+        assert asked.line() == f"{said} endpoint's socket"
+        assert asked.line() == "4"
+        assert asked.line() == "{b'own'}"
+
+
+def test_endpoint_goes_on_where_a_program_closes_the_numbers_that_it_may_have_inherited() -> None:
+    with program("os.closerange(3, 256)\nprint('closed', flush=True)\nhear()") as asked:
+        assert asked.line() == "closed"
+        assert asked.ask("/healthz")[0] == 200
+
+
 def test_program_that_becomes_another_frees_the_port() -> None:
     text = """
 hear()

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "gil/serve/serve.h"
+#include "machine/descriptor.h"
 
 #define FL_REQUEST_BYTES 4096 /* the head of a request, at most */
 
@@ -23,7 +24,7 @@ typedef enum { FL_FREE, FL_READING, FL_WRITING, FL_CLOSING } fl_connection_phase
 
 typedef struct {
     fl_connection_phase phase;
-    int fd;
+    fl_descriptor socket;
     uint64_t number;   /* in order of arrival */
     int64_t deadline;  /* ms */
     size_t used, sent; /* bytes of the request, and of the answer */

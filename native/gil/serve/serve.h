@@ -23,6 +23,7 @@ typedef struct {
        of HTTP. On the server's thread. */
     int (*answer)(const char *path, size_t size, fl_text *body, const char **type);
     void (*tick)(void); /* about every tick_ms, on the server's thread */
+    void (*lost)(void); /* that thread ends: the program has closed the listening socket */
     int tick_ms;
     bool (*unlimited)(const char *path, size_t size); /* paths to which the limit of answers does not apply */
 } fl_serve_pages;

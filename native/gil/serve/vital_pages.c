@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "gil/hooks/hooks.h"
 #include "gil/observe/outside.h"
 #include "gil/serve/vital_metrics.h"
 
@@ -350,6 +351,11 @@ static void tick(void)
     (void)diagnose(patience());
 }
 
+static void lost(void)
+{
+    fl_hooks_tell("it serves no longer: the program has closed the endpoint's socket", "");
+}
+
 /* The health check is always answered. */
 static bool unlimited(const char *path, size_t size)
 {
@@ -361,6 +367,7 @@ const fl_serve_pages fl_vital_pages = {
     .end = end,
     .answer = answer,
     .tick = tick,
+    .lost = lost,
     .tick_ms = 250,
     .unlimited = unlimited,
 };

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import json
 import os
 import platform
@@ -42,7 +43,7 @@ class Recorder:
         wait_threshold: float | None,
         events: bool,
         counters_interval: float,
-        lease: int = -1,
+        lease: str | None = None,
     ) -> None:
         if not 0.01 <= counters_interval < 1e9:
             raise UsageError(f"counters_interval is in seconds, at least 0.01, and not {counters_interval!r}")
@@ -129,15 +130,12 @@ class Recorder:
             names.unfollow()
             error = _probe.record_stop()
             window.close()
-            if self._lease >= 0:
-                os.close(self._lease)
         if _current is self:
             _current = None
         atexit.unregister(self._at_exit)
         if error:
-            raise OutputError(
-                f"{self.path} is not complete: {os.strerror(error)}; what was written can be read"
-            )
+            why = "the program has closed it" if error == errno.EBADF else os.strerror(error)
+            raise OutputError(f"{self.path} is not complete: {why}; what was written can be read")
 
     def _at_exit(self) -> None:
         """No caller is left to raise an error to."""
