@@ -33,11 +33,12 @@ static PyObject *fail(fl_serve_result result, int error)
 }
 
 PyDoc_STRVAR(serve_doc,
-"serve($module, host, port, token, stalled_ns, busy_ns, /)\n"
+"serve($module, host, port, token, for_all, stalled_ns, busy_ns, /)\n"
 "--\n"
 "\n"
 "Answer HTTP at an address from a thread that never takes the GIL; returns\n"
-"the port. A window must be open as long as it goes on.");
+"the port. A window must be open as long as it goes on. for_all: what has no\n"
+"names takes the token, too.");
 
 static PyObject *probe_serve(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
@@ -45,8 +46,9 @@ static PyObject *probe_serve(PyObject *Py_UNUSED(module), PyObject *arguments)
     const char *host, *token;
     unsigned short port;
     unsigned long long stalled_ns;
+    int for_all;
     PyObject *busy;
-    if (!PyArg_ParseTuple(arguments, "sHzKO:serve", &host, &port, &token, &stalled_ns, &busy)) {
+    if (!PyArg_ParseTuple(arguments, "sHspKO:serve", &host, &port, &token, &for_all, &stalled_ns, &busy)) {
         return NULL;
     }
     uint64_t busy_ns = busy == Py_None ? UINT64_MAX : PyLong_AsUnsignedLongLong(busy);
@@ -64,7 +66,7 @@ static PyObject *probe_serve(PyObject *Py_UNUSED(module), PyObject *arguments)
     prepared = error == 0;
     if (prepared) {
         Py_BEGIN_ALLOW_THREADS
-        result = fl_serve_start(host, &taken, token, &fl_vital_pages, &error);
+        result = fl_serve_start(host, &taken, token, for_all, &fl_vital_pages, &error);
         Py_END_ALLOW_THREADS
     }
     if (result == FL_SERVE_OK) {

@@ -124,20 +124,20 @@ static void refuse(fl_connection *one, int status, const char *why, int64_t now)
 static void answer(fl_connection *one, const fl_http_request *request, fl_service *service, int64_t now)
 {
     const char *type = "text/plain; charset=utf-8";
-    if (service->token ? !fl_http_bears(request->authorization, service->token)
-                     : request->host.data && !fl_http_names_this_machine(request->host)) {
-        if (service->token) {
-            refuse(one, 401, "this takes the token: Authorization: Bearer TOKEN", now);
-        } else {
-            refuse(one, 421, "without a token only requests for localhost or an address are answered", now);
-        }
+    bool trusted = fl_http_bears(request->authorization, service->token);
+    if (!trusted && service->token_for_all) {
+        refuse(one, 401, "this takes the token: Authorization: Bearer TOKEN", now);
+        return;
+    }
+    if (!trusted && request->host.data && !fl_http_names_this_machine(request->host)) {
+        refuse(one, 421, "without a token only requests for localhost or an address are answered", now);
         return;
     }
     if (!service->pages.unlimited(request->path.data, request->path.size) && service->answers++ >= ANSWERS) {
         refuse(one, 429, "too many requests", now);
         return;
     }
-    int status = service->pages.answer(request->path.data, request->path.size, &one->body, &type);
+    int status = service->pages.answer(request->path.data, request->path.size, trusted, &one->body, &type);
     begin_answer(one, status, type, request->head, now);
 }
 

@@ -15,7 +15,8 @@
 
 /* What is served. */
 typedef struct {
-    char *token; /* NULL: any process on this machine may ask */
+    char *token;
+    bool token_for_all; /* else any process on this machine may ask for what the pages tell it */
     fl_serve_pages pages;
     int answers; /* in this period */
 } fl_service;

@@ -259,8 +259,8 @@ static bool make_wake(void)
 }
 
 /* Under the lock. */
-static fl_serve_result start(const char *host, uint16_t *port, const char *token, const fl_serve_pages *pages,
-                             int *error)
+static fl_serve_result start(const char *host, uint16_t *port, const char *token, bool token_for_all,
+                             const fl_serve_pages *pages, int *error)
 {
     socket_address address;
     bool loopback = false;
@@ -271,17 +271,18 @@ static fl_serve_result start(const char *host, uint16_t *port, const char *token
     if (size == 0) {
         return FL_SERVE_ADDRESS;
     }
-    if (!loopback && token == NULL) {
+    if (!loopback && !token_for_all) {
         return FL_SERVE_TOKEN;
     }
     server.on = true;
     server.service.pages = *pages;
     server.listener = FL_NO_DESCRIPTOR;
     server.connections = calloc(CONNECTIONS, sizeof *server.connections);
-    server.service.token = token ? strdup(token) : NULL;
+    server.service.token = strdup(token);
+    server.service.token_for_all = token_for_all;
     server.service.pages.begin();
-    bool ready = make_wake() && server.connections && (server.service.token || !token)
-                 && listen_at(&address, size, port);
+    bool ready =
+        make_wake() && server.connections && server.service.token && listen_at(&address, size, port);
     *error = ready ? start_thread() : errno;
     if (*error) {
         free_all();
@@ -290,11 +291,11 @@ static fl_serve_result start(const char *host, uint16_t *port, const char *token
     return FL_SERVE_OK;
 }
 
-fl_serve_result fl_serve_start(const char *host, uint16_t *port, const char *token,
+fl_serve_result fl_serve_start(const char *host, uint16_t *port, const char *token, bool token_for_all,
                                const fl_serve_pages *pages, int *error)
 {
     pthread_mutex_lock(&control);
-    fl_serve_result result = start(host, port, token, pages, error);
+    fl_serve_result result = start(host, port, token, token_for_all, pages, error);
     pthread_mutex_unlock(&control);
     return result;
 }
