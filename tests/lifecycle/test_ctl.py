@@ -336,6 +336,23 @@ def test_page_that_is_cut_short_while_an_answer_is_waited_for_is_an_error() -> N
                 outside._answer(asked)
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_limit_of_the_size_of_files_ends_neither_a_scheduled_program_nor_its_children(when: str) -> None:
+    """It takes no orders if there was no room for its page."""
+    limit = "from signal import *; import resource; signal(SIGXFSZ, SIG_DFL); resource.setrlimit(1, (0, 0))\n"
+    code = SERVE.replace("fairlead.gil.schedule()", f"{limit}fairlead.gil.schedule()", 1)
+    with serving(code if when == "before" else SERVE) as process:
+        if when == "after":
+            assert line(process, limit.rstrip()) == "interactive False"
+        child = "child = os.fork(); child or (compute_a_little(), os._exit(3))"
+        little = "compute_a_little = lambda: threading.Thread(target=sum, args=(range(9999),)).start()"
+        assert line(process, little) == "interactive False"
+        assert line(process, child) == "interactive False"
+        assert line(process, "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))") == "3"
+        assert line(process) == "interactive False"
+        assert takes_orders(process.pid) == (when == "after")
+
+
 def test_order_reaches_the_children_at_once_and_what_is_forked_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """All have it before an answer is waited for: of eight idle workers each would keep the next one waiting
     for a second."""
