@@ -75,7 +75,7 @@ hear()
         assert asked.ask("/healthz")[0] == 200
 
 
-def test_no_name_is_told_without_the_token() -> None:
+def test_answers_without_the_token_have_no_names() -> None:
     """Every user of this machine may connect."""
     text = """
 def hear_and_keep():
