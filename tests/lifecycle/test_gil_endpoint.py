@@ -253,6 +253,23 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
         assert asked.line() == "0"
 
 
+def test_fork_says_nothing_that_it_does_not_say_without_the_endpoint_which_answers_afterwards() -> None:
+    """CPython 3.12 and 3.13 count the threads after the handlers of a fork, of which this one has some."""
+    text = """
+os.dup2(os.memfd_create("said"), 2)
+os.register_at_fork(after_in_parent=lambda: [str(number) for number in range(99)])
+for _ in range(3):
+    if os.fork() == 0: os._exit(0)
+    os.wait()
+print(os.pread(2, 999, 0), flush=True)
+keep()
+"""
+    with program(text, "-Wdefault") as asked:
+        assert asked.line() == "b''"
+        assert asked.ask("/healthz")[0] in (200, 503)
+        asked.say()
+
+
 def test_program_that_closes_what_it_has_not_opened_has_its_own_files_to_itself() -> None:
     """As daemons do at their start, after which they fork. The endpoint says that it has ended."""
     text = """
