@@ -366,13 +366,13 @@ static void test_what_the_program_has_at_its_numbers_is_left_alone(void)
         struct timespec moment = {0, 1000000};
         nanosleep(&moment, NULL);
     }
+    fl_serve_pause();
     pid_t child = fork();
     if (child == 0) {
         fl_serve_forked();
         _exit(all_are_still(replaced, file) ? 0 : 1);
     }
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    fl_serve_pause();
     CHECK_EQUAL(fl_serve_resume(), 0);
     CHECK(fl_serve_stop());
     CHECK_EQUAL(losses, 1);
