@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "machine/descriptor.h"
+
 #ifdef FL_MODEL
 
 void fl_model_point(void);
@@ -107,14 +109,17 @@ bool fl_park_misses_signals(void);
    Where the system does not tell, true. */
 bool fl_in_main_thread(void);
 
-/* Ring a wakeup descriptor that another thread's event loop polls: an eventfd, or a pipe's end where there is
-   none. fl_wakeup_open returns the descriptor to poll and sets *wakeup to the one to ring; -1: errno says
-   why. */
-int fl_wakeup_open(int *wakeup);
-void fl_wakeup_close(int poll, int wakeup);
-void fl_wakeup_ring(int wakeup);
+/* What another thread's event loop polls to be woken: a pipe, or a socket where loops poll nothing else. */
+typedef struct {
+    fl_descriptor poll, ring; /* its ends; of a socket, the same */
+} fl_wakeup;
+
+/* False: errno says why. */
+bool fl_wakeup_open(fl_wakeup *wakeup);
+void fl_wakeup_close(fl_wakeup *wakeup);
+void fl_wakeup_ring(const fl_wakeup *wakeup);
 /* Silences it again, before what it announced is looked at. */
-void fl_wakeup_clear(int poll);
+void fl_wakeup_clear(const fl_wakeup *wakeup);
 
 /* A lock for a few dozen instructions (no system call, no Python, no second lock of its kind inside): the
    three-state futex mutex of Ulrich Drepper, "Futexes are tricky" (2011),

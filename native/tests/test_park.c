@@ -6,6 +6,7 @@ typedef WSAPOLLFD poll_place;
 #define PLACE(number) (SOCKET)(number)
 #else
 #include <poll.h>
+#include <unistd.h>
 typedef struct pollfd poll_place;
 #define PLACE(number) (number)
 #endif
@@ -81,20 +82,38 @@ static int ready(int number, int milliseconds)
 
 static void test_wakeup_is_readable_from_ring_to_clear(void)
 {
-    int ring;
-    int number = fl_wakeup_open(&ring);
-    CHECK(number >= 0);
+    fl_wakeup wakeup;
+    CHECK(fl_wakeup_open(&wakeup));
+    int number = wakeup.poll.number;
     for (int round = 0; round < 3; round++) {
         CHECK_EQUAL(ready(number, 0), 0);
         for (int i = 0; i <= round * 1000; i++) {
-            fl_wakeup_ring(ring); /* more often than there is room for: none blocks */
+            fl_wakeup_ring(&wakeup); /* more often than there is room for: none blocks */
         }
         CHECK_EQUAL(ready(number, 10000), 1);
-        fl_wakeup_clear(number);
+        fl_wakeup_clear(&wakeup);
     }
     CHECK_EQUAL(ready(number, 0), 0);
-    fl_wakeup_close(number, ring);
+    fl_wakeup_close(&wakeup);
 }
+
+#ifndef _WIN32
+/* As where a program has closed what it has not opened, and then opened files. */
+static void test_wakeup_leaves_a_file_alone_that_the_program_has_at_its_numbers(void)
+{
+    fl_wakeup wakeup;
+    int ends[2];
+    char all[8];
+    CHECK(fl_wakeup_open(&wakeup) && pipe(ends) == 0 && write(ends[1], "own", 3) == 3);
+    int poll = dup2(ends[0], wakeup.poll.number), ring = dup2(ends[1], wakeup.ring.number);
+    fl_wakeup_ring(&wakeup);
+    fl_wakeup_clear(&wakeup);
+    fl_wakeup_close(&wakeup);
+    CHECK(write(ring, "s", 1) == 1);
+    CHECK_EQUAL(read(poll, all, sizeof all), 4);
+    CHECK(close(poll) == 0 && close(ring) == 0 && close(ends[0]) == 0 && close(ends[1]) == 0);
+}
+#endif
 
 static fl_atomic(uint32_t) started;
 
@@ -125,6 +144,9 @@ int main(void)
 #endif
     test_unpark_wakes_a_parked_thread();
     test_wakeup_is_readable_from_ring_to_clear();
+#ifndef _WIN32
+    test_wakeup_leaves_a_file_alone_that_the_program_has_at_its_numbers();
+#endif
     test_thread_runs_and_has_another_identity();
     return 0;
 }

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -80,18 +79,22 @@ static void test_a_place_that_cannot_be_written_is_an_error(void)
 {
     fl_recording recording;
     CHECK_EQUAL(fl_recording_open(&recording, directory), EISDIR);
-    CHECK_EQUAL(recording.fd, -1);
+    CHECK_EQUAL(recording.file.number, -1);
     CHECK_EQUAL(fl_recording_open(&recording, "/nonexistent/file"), ENOENT);
     fl_recording_block(&recording, FL_BLOCK_END, "", 0);
     fl_recording_close(&recording);
 }
 
-static void test_a_full_disk_leaves_whole_blocks(void)
+static void test_a_full_disk_is_an_error(void)
 {
     fl_recording recording;
     CHECK_EQUAL(fl_recording_open(&recording, "/dev/full"), ENOSPC);
+}
 
-    signal(SIGXFSZ, SIG_IGN);
+/* The kernel would also send SIGXFSZ, which ends this program. */
+static void test_a_limit_of_the_size_is_an_error_and_no_signal(void)
+{
+    fl_recording recording;
     struct rlimit before, small;
     CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0);
     small = before;
@@ -101,7 +104,7 @@ static void test_a_full_disk_leaves_whole_blocks(void)
     char payload[64] = "";
     fl_recording_block(&recording, FL_BLOCK_META, payload, sizeof payload); /* 96 bytes */
     CHECK_EQUAL(recording.error, 0);
-    fl_recording_block(&recording, FL_BLOCK_THREADS, payload, sizeof payload); /* four of them fit */
+    fl_recording_block(&recording, FL_BLOCK_THREADS, payload, sizeof payload); /* some of it would fit */
     CHECK_EQUAL(recording.error, EFBIG);
     CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
     fl_recording_block(&recording, FL_BLOCK_END, "", 0); /* after an error nothing more is written */
@@ -109,6 +112,32 @@ static void test_a_full_disk_leaves_whole_blocks(void)
     CHECK_EQUAL(recording.error, EFBIG);
     unsigned char data[256];
     CHECK_EQUAL(contents(data, sizeof data), 96);
+}
+
+static void test_a_file_that_the_program_has_in_its_place_is_left_alone(void)
+{
+    fl_recording recording;
+    CHECK_EQUAL(fl_recording_open(&recording, path), 0);
+    int number = recording.file.number, ends[2];
+    CHECK(pipe(ends) == 0 && dup2(ends[1], number) == number && close(ends[1]) == 0);
+    fl_recording_block(&recording, FL_BLOCK_META, "{}", 2);
+    CHECK_EQUAL(recording.error, EBADF);
+    fl_recording_close(&recording);
+    CHECK(write(number, "x", 1) == 1 && close(number) == 0);
+    char all[8];
+    CHECK_EQUAL(read(ends[0], all, sizeof all), 1); /* what the program has written */
+    CHECK(close(ends[0]) == 0);
+    unsigned char data[256];
+    CHECK_EQUAL(contents(data, sizeof data), 16);
+}
+
+static void test_a_file_that_the_program_has_closed_is_reported_at_the_end(void)
+{
+    fl_recording recording;
+    CHECK_EQUAL(fl_recording_open(&recording, path), 0);
+    CHECK(close(recording.file.number) == 0);
+    fl_recording_close(&recording);
+    CHECK_EQUAL(recording.error, EBADF);
 }
 
 static void test_a_block_that_is_too_long_is_refused(void)
@@ -128,7 +157,10 @@ int main(void)
     test_blocks_are_padded_and_carry_their_checksum();
     test_an_existing_file_is_replaced();
     test_a_place_that_cannot_be_written_is_an_error();
-    test_a_full_disk_leaves_whole_blocks();
+    test_a_full_disk_is_an_error();
+    test_a_limit_of_the_size_is_an_error_and_no_signal();
+    test_a_file_that_the_program_has_in_its_place_is_left_alone();
+    test_a_file_that_the_program_has_closed_is_reported_at_the_end();
     test_a_block_that_is_too_long_is_refused();
     CHECK(unlink(path) == 0 && rmdir(directory) == 0);
     return 0;

@@ -1,14 +1,17 @@
 /* The server with real sockets: clients that are slow, silent, rude, and very many. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,9 +20,13 @@
 #include "gil/serve/serve.h"
 
 #define HOST "Host: localhost\r\n"
+#define TOKEN "a-long-token-of-ours"
+#define BEARS "Authorization: Bearer " TOKEN "\r\n"
 #define LARGE ((size_t)8 << 20) /* more than sockets take without a reader */
 
-static atomic_int begun, ended, ticks;
+#define NUMBERS 1024 /* of descriptors, looked at */
+
+static atomic_int begun, ended, ticks, losses;
 
 static void begin(void)
 {
@@ -36,12 +43,17 @@ static void tick(void)
     ticks++;
 }
 
+static void lost(void)
+{
+    losses++;
+}
+
 static bool is(const char *path, size_t size, const char *wanted)
 {
     return size == strlen(wanted) && memcmp(path, wanted, size) == 0;
 }
 
-static int answer(const char *path, size_t size, fl_text *body, const char **type)
+static int answer(const char *path, size_t size, bool trusted, fl_text *body, const char **type)
 {
     *type = "application/json";
     if (is(path, size, "/large")) {
@@ -51,6 +63,9 @@ static int answer(const char *path, size_t size, fl_text *body, const char **typ
         return 200;
     }
     fl_text_add(body, "{}\n");
+    if (is(path, size, "/secret")) {
+        return trusted ? 200 : 401;
+    }
     return is(path, size, "/ok") || is(path, size, "/counted") ? 200 : 503;
 }
 
@@ -60,13 +75,20 @@ static bool unlimited(const char *path, size_t size)
 }
 
 static const fl_serve_pages pages = {
-    .begin = begin, .end = end, .answer = answer, .tick = tick, .tick_ms = 10, .unlimited = unlimited};
+    .begin = begin,
+    .end = end,
+    .answer = answer,
+    .tick = tick,
+    .lost = lost,
+    .tick_ms = 10,
+    .unlimited = unlimited,
+};
 
-static uint16_t start(const char *token)
+static uint16_t start(bool token_for_all)
 {
     uint16_t port = 0;
     int error = 0;
-    CHECK_EQUAL(fl_serve_start("127.0.0.1", &port, token, &pages, &error), FL_SERVE_OK);
+    CHECK_EQUAL(fl_serve_start("127.0.0.1", &port, TOKEN, token_for_all, &pages, &error), FL_SERVE_OK);
     CHECK(port != 0);
     return port;
 }
@@ -130,7 +152,7 @@ static int ask(uint16_t port, const char *request)
 static void test_answers(void)
 {
     char text[1024];
-    uint16_t port = start(NULL);
+    uint16_t port = start(false);
     CHECK_EQUAL(ask(port, "GET /ok HTTP/1.1\r\n" HOST "\r\n"), 200);
     CHECK_EQUAL(ask(port, "GET /else HTTP/1.0\r\n\r\n"), 503);
     CHECK_EQUAL(ask(port, "PUT /ok HTTP/1.1\r\n" HOST "\r\n"), 405);
@@ -148,7 +170,7 @@ static void test_answers(void)
 
 static void test_a_request_may_come_in_pieces_and_with_a_body_that_is_refused(void)
 {
-    uint16_t port = start(NULL);
+    uint16_t port = start(false);
     static const char request[] = "GET /ok HTTP/1.1\r\n" HOST "\r\n";
     int fd = client(port);
     for (size_t i = 0; i < sizeof request - 1; i++) {
@@ -166,7 +188,7 @@ static void test_a_request_may_come_in_pieces_and_with_a_body_that_is_refused(vo
 
 static void test_requests_are_bounded(void)
 {
-    uint16_t port = start(NULL);
+    uint16_t port = start(false);
     int fd = client(port);
     char more[1000];
     memset(more, 'x', sizeof more);
@@ -180,12 +202,15 @@ static void test_requests_are_bounded(void)
 
 static void test_a_token_is_asked_for(void)
 {
-    uint16_t port = start("a-long-token-of-ours");
+    uint16_t port = start(true);
     CHECK_EQUAL(ask(port, "GET /ok HTTP/1.1\r\n" HOST "\r\n"), 401);
     CHECK_EQUAL(ask(port, "GET /ok HTTP/1.1\r\n" HOST "Authorization: Bearer a-long-token\r\n\r\n"), 401);
-    CHECK_EQUAL(ask(port, "GET /ok HTTP/1.1\r\nHost: any.example\r\n"
-                          "Authorization: Bearer a-long-token-of-ours\r\n\r\n"),
-                200);
+    CHECK_EQUAL(ask(port, "GET /ok HTTP/1.1\r\nHost: any.example\r\n" BEARS "\r\n"), 200);
+    fl_serve_stop();
+    port = start(false);
+    CHECK_EQUAL(ask(port, "GET /ok HTTP/1.1\r\n" HOST "\r\n"), 200);
+    CHECK_EQUAL(ask(port, "GET /secret HTTP/1.1\r\n" HOST "\r\n"), 401);
+    CHECK_EQUAL(ask(port, "GET /secret HTTP/1.1\r\n" HOST BEARS "\r\n"), 200);
     fl_serve_stop();
 }
 
@@ -193,12 +218,12 @@ static void test_other_addresses_take_a_token(void)
 {
     uint16_t port = 0;
     int error = 0;
-    CHECK_EQUAL(fl_serve_start("0.0.0.0", &port, NULL, &pages, &error), FL_SERVE_TOKEN);
-    CHECK_EQUAL(fl_serve_start("::", &port, NULL, &pages, &error), FL_SERVE_TOKEN);
-    CHECK_EQUAL(fl_serve_start("::ffff:127.0.0.1", &port, NULL, &pages, &error), FL_SERVE_TOKEN);
-    CHECK_EQUAL(fl_serve_start("example.org", &port, NULL, &pages, &error), FL_SERVE_ADDRESS);
-    uint16_t taken = start(NULL), again = taken;
-    CHECK_EQUAL(fl_serve_start("127.0.0.1", &again, NULL, &pages, &error), FL_SERVE_BUSY);
+    CHECK_EQUAL(fl_serve_start("0.0.0.0", &port, TOKEN, false, &pages, &error), FL_SERVE_TOKEN);
+    CHECK_EQUAL(fl_serve_start("::", &port, TOKEN, false, &pages, &error), FL_SERVE_TOKEN);
+    CHECK_EQUAL(fl_serve_start("::ffff:127.0.0.1", &port, TOKEN, false, &pages, &error), FL_SERVE_TOKEN);
+    CHECK_EQUAL(fl_serve_start("example.org", &port, TOKEN, false, &pages, &error), FL_SERVE_ADDRESS);
+    uint16_t taken = start(false), again = taken;
+    CHECK_EQUAL(fl_serve_start("127.0.0.1", &again, TOKEN, false, &pages, &error), FL_SERVE_BUSY);
     fl_serve_stop();
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     struct sockaddr_in address = {.sin_family = AF_INET};
@@ -207,7 +232,7 @@ static void test_other_addresses_take_a_token(void)
     CHECK(bind(fd, (struct sockaddr *)&address, size) == 0 && listen(fd, 1) == 0);
     CHECK(getsockname(fd, (struct sockaddr *)&address, &size) == 0);
     port = ntohs(address.sin_port);
-    CHECK_EQUAL(fl_serve_start("127.0.0.1", &port, NULL, &pages, &error), FL_SERVE_SYSTEM);
+    CHECK_EQUAL(fl_serve_start("127.0.0.1", &port, TOKEN, false, &pages, &error), FL_SERVE_SYSTEM);
     CHECK_EQUAL(error, EADDRINUSE);
     close(fd);
     CHECK_EQUAL(begun, ended);
@@ -215,7 +240,7 @@ static void test_other_addresses_take_a_token(void)
 
 static void test_what_costs_something_is_answered_so_often_and_no_more(void)
 {
-    uint16_t port = start(NULL);
+    uint16_t port = start(false);
     int refused = 0;
     for (int i = 0; i < 2000 && refused < 3; i++) {
         int status = ask(port, "GET /counted HTTP/1.1\r\n" HOST "\r\n");
@@ -232,7 +257,7 @@ static void test_silent_clients_are_cut(void)
 {
     enum { SILENT = 1000 };
     static int silent[SILENT];
-    uint16_t port = start(NULL);
+    uint16_t port = start(false);
     for (int i = 0; i < SILENT; i++) {
         silent[i] = client(port);
         if (i % 100 == 99) {
@@ -250,7 +275,7 @@ static void test_silent_clients_are_cut(void)
 static void test_a_client_that_takes_nothing_is_cut_and_one_that_does_gets_all(void)
 {
     char start_of[64];
-    uint16_t port = start(NULL);
+    uint16_t port = start(false);
     int slow = client(port), quick = client(port);
     say(slow, "GET /large HTTP/1.1\r\n" HOST "\r\n");
     say(quick, "GET /large HTTP/1.1\r\n" HOST "\r\n");
@@ -265,7 +290,7 @@ static void test_a_client_that_takes_nothing_is_cut_and_one_that_does_gets_all(v
 
 static void test_a_child_serves_nothing_and_keeps_nothing_open(void)
 {
-    uint16_t port = start(NULL);
+    uint16_t port = start(false);
     int fd = client(port); /* is connected on the parent's side once this is answered */
     CHECK_EQUAL(ask(port, "GET /ok HTTP/1.1\r\n" HOST "\r\n"), 200);
     int until[2], closed[2];
@@ -279,7 +304,7 @@ static void test_a_child_serves_nothing_and_keeps_nothing_open(void)
         (void)!read(until[0], &byte, 1); /* lives until the parent has seen its own sockets closed */
         bool well = !fl_serve_stop();
 #ifndef __SANITIZE_THREAD__ /* which allows no threads in the child of a process that has some */
-        well = ask(start(NULL), "GET /ok HTTP/1.1\r\n" HOST "\r\n") == 200 && fl_serve_stop() && well;
+        well = ask(start(false), "GET /ok HTTP/1.1\r\n" HOST "\r\n") == 200 && fl_serve_stop() && well;
 #endif
         _exit(well ? 0 : 1);
     }
@@ -294,15 +319,76 @@ static void test_a_child_serves_nothing_and_keeps_nothing_open(void)
     close(fd);
     uint16_t again = port;
     int error = 0, status = 0;
-    CHECK_EQUAL(fl_serve_start("127.0.0.1", &again, NULL, &pages, &error), FL_SERVE_OK);
+    CHECK_EQUAL(fl_serve_start("127.0.0.1", &again, TOKEN, false, &pages, &error), FL_SERVE_OK);
     close(until[1]);
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
     fl_serve_stop();
 }
 
+/* Puts a file of the program's at each number that has been opened since. */
+static void replace_those_opened_since(const bool *before, int file, bool *replaced)
+{
+    for (int number = 0; number < NUMBERS; number++) {
+        replaced[number] = !before[number] && number != file && fcntl(number, F_GETFD) >= 0;
+        CHECK(!replaced[number] || dup2(file, number) == number);
+    }
+}
+
+static bool all_are_still(const bool *replaced, int file)
+{
+    struct stat expected, found;
+    bool all = fstat(file, &expected) == 0;
+    for (int number = 0; number < NUMBERS; number++) {
+        all = all && (!replaced[number] || (fstat(number, &found) == 0 && found.st_ino == expected.st_ino));
+    }
+    return all;
+}
+
+/* As a program that closes what it has not opened, and then opens files. */
+static void test_what_the_program_has_at_its_numbers_is_left_alone(void)
+{
+    bool before[NUMBERS], replaced[NUMBERS];
+    char path[] = "/tmp/fairlead-test-XXXXXX", text[16];
+    int file = mkstemp(path), status = 0;
+    CHECK(file >= 0 && unlink(path) == 0 && write(file, "the program's", 13) == 13);
+    CHECK_EQUAL(lseek(file, 4, SEEK_SET), 4);
+    for (int number = 0; number < NUMBERS; number++) {
+        before[number] = fcntl(number, F_GETFD) >= 0;
+    }
+    uint16_t port = start(false);
+    int fd = client(port);
+    before[fd] = true;
+    CHECK_EQUAL(ask(port, "GET /ok HTTP/1.1\r\n" HOST "\r\n"), 200); /* the other is accepted by then */
+    replace_those_opened_since(before, file, replaced);
+    fl_serve_pause();
+    CHECK_EQUAL(fl_serve_resume(), 0);
+    while (losses == 0) {
+        struct timespec moment = {0, 1000000};
+        nanosleep(&moment, NULL);
+    }
+    fl_serve_pause();
+    pid_t child = fork();
+    if (child == 0) {
+        fl_serve_forked();
+        _exit(all_are_still(replaced, file) ? 0 : 1);
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK_EQUAL(fl_serve_resume(), 0);
+    CHECK(fl_serve_stop());
+    CHECK_EQUAL(losses, 1);
+    CHECK(all_are_still(replaced, file));
+    CHECK_EQUAL(lseek(file, 0, SEEK_CUR), 4);
+    CHECK(pread(file, text, sizeof text, 0) == 13 && memcmp(text, "the program's", 13) == 0);
+    for (int number = 0; number < NUMBERS; number++) {
+        CHECK(!replaced[number] || close(number) == 0);
+    }
+    close(file);
+    close(fd);
+}
+
 static void test_clients_wait_while_it_pauses(void)
 {
-    uint16_t port = start(NULL);
+    uint16_t port = start(false);
     fl_serve_pause();
     fl_serve_pause();
     int fd = client(port);
@@ -321,7 +407,7 @@ static void test_clients_wait_while_it_pauses(void)
 /* A program may fork again before the thread, which was started for that moment, has had a core. */
 static void test_a_pause_that_comes_at_once_lets_a_request_be_answered_that_is_there(void)
 {
-    uint16_t port = start(NULL);
+    uint16_t port = start(false);
     for (int i = 0; i < 20; i++) {
         fl_serve_pause();
         int fd = client(port);
@@ -349,7 +435,7 @@ static void *pause_and_resume(void *unused)
 
 static void test_threads_may_pause_it_at_once(void)
 {
-    uint16_t port = start(NULL);
+    uint16_t port = start(false);
     pthread_t threads[3];
     for (int i = 0; i < 3; i++) {
         CHECK(pthread_create(&threads[i], NULL, pause_and_resume, NULL) == 0);
@@ -365,7 +451,7 @@ static void test_threads_may_pause_it_at_once(void)
 
 static void test_ticks_go_on_without_clients(void)
 {
-    start(NULL);
+    start(false);
     int before = ticks;
     while (ticks < before + 3) {
         struct timespec moment = {0, 1000000};
@@ -385,6 +471,7 @@ int main(void)
     test_silent_clients_are_cut();
     test_a_client_that_takes_nothing_is_cut_and_one_that_does_gets_all();
     test_a_child_serves_nothing_and_keeps_nothing_open();
+    test_what_the_program_has_at_its_numbers_is_left_alone();
     test_clients_wait_while_it_pauses();
     test_a_pause_that_comes_at_once_lets_a_request_be_answered_that_is_there();
     test_threads_may_pause_it_at_once();

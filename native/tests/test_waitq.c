@@ -180,7 +180,7 @@ static void test_an_event_wakes_all_that_wait_even_when_it_is_cleared_at_once(vo
 
 static bool rung(const fl_mailbox *mailbox)
 {
-    struct pollfd one = {.fd = mailbox->poll, .events = POLLIN};
+    struct pollfd one = {.fd = mailbox->wakeup.poll.number, .events = POLLIN};
     return poll(&one, 1, 0) == 1;
 }
 

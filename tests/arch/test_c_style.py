@@ -40,10 +40,10 @@ MAY_INCLUDE = {
     "module": "machine gil/simulator sync/bind/base interpreters/bind",
     "gil/interpreter": "",
     "gil/threads": "machine gil/trace gil/interpreter",
-    "gil/hooks": "gil/interpreter gil/threads",
+    "gil/hooks": "machine gil/interpreter gil/threads",
     "gil/schedule": "machine gil/policy gil/interpreter gil/threads gil/hooks",
-    "gil/observe": "gil/trace gil/interpreter gil/threads gil/hooks gil/schedule",
-    "gil/serve": "gil/trace gil/threads gil/hooks gil/observe gil/schedule",
+    "gil/observe": "machine gil/trace gil/interpreter gil/threads gil/hooks gil/schedule",
+    "gil/serve": "machine gil/trace gil/threads gil/hooks gil/observe gil/schedule",
     "gil/bind": "gil/trace gil/interpreter gil/threads gil/hooks gil/observe gil/schedule gil/serve",
 }
 """The rooms, and the rooms whose headers the files of each may include, besides its own."""

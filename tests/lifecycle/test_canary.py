@@ -137,7 +137,7 @@ def test_order_from_outside_ends_the_trial(order: outside.Order, during: str) ->
     code = f"{HEAD}{ENDLESS}\nprint('ready', flush=True)\nspinners(2, daemon=True)\n{TRIES}"
     with running(code) as process:
         pid = process.pid
-        while not list(Path("/dev/shm").glob(f"fairlead-control.*.{pid}")):
+        while not outside.scheduled_family(pid):
             pass
         while (seen := outside.send(pid, "status", wait_s=50)).canary == "none" or seen.policy != during:
             pass  # the trial has not begun, or is at its other window

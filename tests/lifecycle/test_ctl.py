@@ -18,9 +18,11 @@ from types import SimpleNamespace
 import pytest
 from commands import fairlead, here
 from running import ctl, line, news, running, status
+from waiting import until
 
 from fairlead.errors import UsageError
 from fairlead.gil.observe.access import why_not
+from fairlead.gil.observe.programs.target import ended
 from fairlead.gil.schedule import outside
 from fairlead.gil.schedule.outside import Answer, Order
 
@@ -116,7 +118,16 @@ def stop(process: subprocess.Popen[str]) -> None:
 
 
 def files(pid: int) -> list[Path]:
-    return list(Path("/dev/shm").glob(f"fairlead-control.*.{pid}"))
+    return list(Path("/dev/shm").glob(f"fairlead-orders.*.{pid}.*"))
+
+
+def takes_orders(pid: int) -> bool:
+    return pid in outside.scheduled_family(pid)
+
+
+def page(pid: int) -> outside._Page:
+    with outside._page(pid) as (_, _, found):
+        return found
 
 
 @contextmanager
@@ -125,8 +136,8 @@ def parent_and_child() -> Iterator[tuple[subprocess.Popen[str], int]]:
     with serving() as process:
         child = int(line(process, FORK))
         assert line(process) == "interactive False"
-        while not files(child):
-            pass  # it makes its own once it runs
+        while not takes_orders(child):
+            pass  # it does once it runs
         yield process, child
 
 
@@ -219,36 +230,141 @@ def test_order_is_obeyed_while_c_code_keeps_the_gil() -> None:
         assert line(process, "x") == "stock"
 
 
-def test_forked_child_takes_orders_of_its_own_and_files_go_with_their_processes() -> None:
+def test_forked_child_takes_orders_of_its_own_and_makes_no_file() -> None:
     with parent_and_child() as (process, child):
-        (page,) = files(process.pid)
-        (inner,) = files(child)
-        assert stat.S_IMODE(page.stat().st_mode) == stat.S_IMODE(inner.stat().st_mode) == 0o600
+        (file,) = files(process.pid)
+        assert files(child) == []
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
         outside.send(child, "stock", wait_s=0.1)  # if it sleeps in read(2) by now, it obeys when it wakes
         assert line(process, "pass") == "interactive False"
         assert line(process, END_CHILD) == "stock False"
         assert line(process) == "interactive False"
-        inner.touch()  # it ended by os._exit and left it, unless another test's program has begun since
-        with serving():
-            assert files(child) == []
         assert process.stdin is not None
         process.stdin.close()
         assert process.wait(50) == 0
+    assert files(process.pid) == []  # although the child ended by os._exit()
+
+
+@contextmanager
+def parent_and_loose_child(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], int, Path]]:
+    """The child takes the GIL time and again, whatever its parent does, and exits when there is this file."""
+    end = tmp_path / "end"
+    fork = (
+        "child = os.fork()\\n"
+        f"while not child and not os.path.exists({str(end)!r}): time.sleep(0.002)\\n"
+        "child or sys.exit(0)\\nprint(child, flush=True)"
+    )
+    with serving() as process:
+        child = int(line(process, f'exec("{fork}")'))
+        assert line(process) == "interactive False"
+        until(lambda: takes_orders(child))
+        yield process, child, end
+
+
+def test_file_goes_with_the_last_of_a_family(tmp_path: Path) -> None:
+    """A daemon's parent ends first."""
+    with parent_and_loose_child(tmp_path) as (process, child, end):
+        process.kill()
+        process.wait(50)
+        with serving():
+            assert files(process.pid) != []
+        assert send(child, "stock").policy == "stock"
+        end.touch()
+        until(lambda: ended(child))
     assert files(process.pid) == []
+
+
+def test_program_that_an_exec_puts_in_the_place_of_a_scheduled_one_has_a_file_of_its_own(
+    tmp_path: Path,
+) -> None:
+    """The earlier one goes when its children have ended."""
+    again = "os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])"
+    with parent_and_loose_child(tmp_path) as (process, child, end):
+        (before,) = files(process.pid)
+        assert line(process, again) == "interactive False"
+        (after,) = set(files(process.pid)) - {before}
+        assert send(child, "off").off
+        assert send(process.pid, "status").policy == "interactive"
+        end.touch()
+        until(lambda: ended(child))
+        assert line(process, again) == "interactive False"
+        assert before not in files(process.pid)
+        assert after not in files(process.pid)
+
+
+@pytest.mark.parametrize(
+    ("place", "words", "said"),
+    [
+        ("magic", b"\xff", "is damaged"),
+        ("version", b"\xff", "takes orders of another version of fairlead"),
+        ("pid", b"\xff" * 4, "takes no orders"),
+        ("canary", b"\xff" * 4, "is damaged"),
+        ("request", b"\xff" * 8, ""),
+        ("mode", b"\xff" * 32, ""),
+        ("hooks", b"\xff" * 4, "is damaged"),
+    ],
+)
+def test_page_that_the_process_has_damaged_is_one_clear_error(place: str, words: bytes, said: str) -> None:
+    """It is the process's own, and the user who gives the order may be root."""
+    offsets = {"mode": 24, "hooks": 56} | {name: 4 * i for i, name in enumerate(outside._Page._fields[:6])}
+    with serving() as process:
+        stop(process)
+        with outside._page(process.pid) as (file, start, _):
+            os.pwrite(file, words, start + offsets[place])
+        ran = here("ctl", "--pid", process.pid, "off")
+        assert (ran.returncode, ran.stderr.count("\n")) == ((2, 1) if said else (0, 0))
+        assert said in ran.stderr
+
+
+@pytest.mark.parametrize("size", [0, 64, 100, 16383])
+def test_file_that_the_process_has_cut_short_is_one_clear_error(size: int) -> None:
+    with serving() as process:
+        stop(process)
+        os.truncate(files(process.pid)[0], size)
+        ran = here("ctl", "--pid", process.pid, "off")
+        assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
+        assert "is damaged" in ran.stderr
+
+
+def test_page_that_is_cut_short_while_an_answer_is_waited_for_is_an_error() -> None:
+    with serving() as process:
+        stop(process)
+        with outside._page(process.pid) as (file, place, before):
+            asked = outside._ask(process.pid, "off", file, place, before)
+            os.ftruncate(file, 0)
+            with pytest.raises(UsageError, match="is damaged"):
+                outside._answer(asked)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_limit_of_the_size_of_files_ends_neither_a_scheduled_program_nor_its_children(when: str) -> None:
+    """It takes no orders if there was no room for its page."""
+    limit = "from signal import *; import resource; signal(SIGXFSZ, SIG_DFL); resource.setrlimit(1, (0, 0))\n"
+    code = SERVE.replace("fairlead.gil.schedule()", f"{limit}fairlead.gil.schedule()", 1)
+    with serving(code if when == "before" else SERVE) as process:
+        if when == "after":
+            assert line(process, limit.rstrip()) == "interactive False"
+        child = "child = os.fork(); child or (compute_a_little(), os._exit(3))"
+        little = "compute_a_little = lambda: threading.Thread(target=sum, args=(range(9999),)).start()"
+        assert line(process, little) == "interactive False"
+        assert line(process, child) == "interactive False"
+        assert line(process, "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))") == "3"
+        assert line(process) == "interactive False"
+        assert takes_orders(process.pid) == (when == "after")
 
 
 def test_order_reaches_the_children_at_once_and_what_is_forked_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """All have it before an answer is waited for: of eight idle workers each would keep the next one waiting
     for a second."""
 
-    def requests() -> list[bytes]:
-        return [page.read_bytes()[16:20] for pid in (process.pid, child) for page in files(pid)]
+    def requests() -> list[int]:
+        return [page(pid).request for pid in (process.pid, child)]
 
-    def looked(asked: outside._Asked) -> Answer:
+    def looked(asked: outside._Asked) -> Answer | None:
         seen.append(requests())
         return answer(asked)
 
-    seen: list[list[bytes]] = []
+    seen: list[list[int]] = []
     answer = outside._answer
     with parent_and_child() as (process, child):
         before = requests()
@@ -266,10 +382,8 @@ def test_order_reaches_the_children_at_once_and_what_is_forked_later(monkeypatch
 
 def test_process_of_a_family_that_takes_no_order_is_named() -> None:
     with parent_and_child() as (process, child):
-        (page,) = files(child)
-        with page.open("r+b") as file:
-            file.seek(4)
-            file.write(b"\xff")
+        with outside._page(child) as (file, place, _):
+            os.pwrite(file, b"\xff", place + 4)
         ran = ctl(process.pid, "--children", "off")
         assert ran.returncode == 2
         assert ran.stdout.startswith(f"process {process.pid}: policy stock (switched off by fairlead ctl)")
@@ -287,7 +401,7 @@ def test_child_that_c_code_forked_takes_orders_of_its_own() -> None:
             "child or os._exit(0); print(child, flush=True)"
         )
         child = int(line(process, f'exec("{fork}")'))
-        while not files(child):
+        while not takes_orders(child):
             pass
         assert send(child, "stock").policy == "stock"
         assert line(process) == "interactive False"
@@ -350,5 +464,5 @@ def test_program_that_became_another_takes_no_orders() -> None:
     with serving() as process:
         assert line(process, "os.execvp('sh', ['sh', '-c', 'echo ready; cat'])") == "ready"
         said = status(process.pid)
-    assert f"process {process.pid} takes no orders: it was scheduled and became another program" in said
+    assert f"process {process.pid} takes no orders: it was never scheduled, or became another" in said
     assert said.count("\n") == 1

@@ -69,10 +69,37 @@ hear()
         ]  # fmt: skip
         states = {thread["name"]: thread["state"] for thread in asked.json("/threads")["threads"]}
         assert states['the "hog" é'] == "holds"
-        assert metrics(asked.port)["fairlead_gil_healthy", ()] == 0
+        assert metrics(asked.port, asked.token)["fairlead_gil_healthy", ()] == 0
         asked.say()
         asked.becomes("ok")
         assert asked.ask("/healthz")[0] == 200
+
+
+def test_answers_without_the_token_have_no_names() -> None:
+    """Every user of this machine may connect."""
+    text = """
+def hear_and_keep():
+    hear()
+    keep()
+thread = threading.Thread(target=hear_and_keep, name="secret")
+thread.start()
+thread.join()
+hear()
+"""
+    with program(text) as asked:
+        until(lambda: "secret" in asked.names())
+        asked.say()
+        assert asked.becomes("stalled")["holder"]["name"] == "secret"
+        for path in "/holder", "/threads":
+            status, said = ask(asked.port, path)
+            assert (status, "Authorization: Bearer TOKEN" in said) == (401, True)
+            assert ask(asked.port, path, Authorization="Bearer " + "0" * 32)[0] == 401
+        status, said = ask(asked.port, "/healthz")
+        assert (status, json.loads(said)["holder"]["name"]) == (503, "thread 2")
+        _, said = ask(asked.port, "/metrics")
+        assert set(re.findall(r"(\w+)=", said)) == {"le", "policy"}
+        assert "secret" not in said
+        asked.say()
 
 
 def test_thread_that_loses_its_core_with_the_gils_mutex_keeps_no_answer_waiting() -> None:
@@ -87,10 +114,10 @@ process.read(0, ctypes.create_string_buffer(1), 1)
 process.pthread_mutex_unlock(ctypes.c_void_p(mutex))
 """
     with program(text, head=SERVE + GIL) as asked:
-        before = metrics(asked.port)
+        before = metrics(asked.port, asked.token)
         asked.say()
         assert asked.line() == "locked"
-        now = metrics(asked.port)
+        now = metrics(asked.port, asked.token)
         assert now["fairlead_gil_acquisitions_total", ()] >= before["fairlead_gil_acquisitions_total", ()]
         assert "MainThread" in asked.names()
         assert asked.json("/holder")["gils"][0]["gil"] == 0
@@ -155,15 +182,15 @@ while threading.active_count() > 1:
     for thread in batch: thread.join()
 """
     with program(text) as asked:
-        before = metrics(asked.port)
+        before = metrics(asked.port, asked.token)
         for _ in range(15):
-            now = metrics(asked.port)
+            now = metrics(asked.port, asked.token)
             for key, value in before.items():
                 if "_total" in key[0] or "_bucket" in key[0]:
                     assert now[key] >= value, key
             before = now
-        until(lambda: metrics(asked.port)["fairlead_gil_acquisitions_total", ()] > 3_000)
-        now = metrics(asked.port)
+        until(lambda: metrics(asked.port, asked.token)["fairlead_gil_acquisitions_total", ()] > 3_000)
+        now = metrics(asked.port, asked.token)
         for kind, most in (("thread", 65), ("class", 33)):
             for name in ("held_seconds", "waited_seconds", "acquisitions", "contended_acquisitions"):
                 parts = [
@@ -193,7 +220,7 @@ hear()
     with program(text) as asked:
         asked.say()
         counters = json.loads(asked.line())
-        now = metrics(asked.port)
+        now = metrics(asked.port, asked.token)
         for name, value in counters.items():
             assert now[name, ()] >= value or "off_cpu" in name
         assert now["fairlead_gil_policy", (("policy", "stock"),)] == 1
@@ -224,6 +251,56 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
         until(lambda: not answers(asked.port))  # the parent has closed it
         asked.say()
         assert asked.line() == "0"
+
+
+def test_fork_says_nothing_that_it_does_not_say_without_the_endpoint_which_answers_afterwards() -> None:
+    """CPython 3.12 and 3.13 count the threads after the handlers of a fork, of which this one has some."""
+    text = """
+os.dup2(os.memfd_create("said"), 2)
+os.register_at_fork(after_in_parent=lambda: [str(number) for number in range(99)])
+for _ in range(3):
+    if os.fork() == 0: os._exit(0)
+    os.wait()
+print(os.pread(2, 999, 0), flush=True)
+keep()
+"""
+    with program(text, "-Wdefault") as asked:
+        assert asked.line() == "b''"
+        assert asked.ask("/healthz")[0] in (200, 503)
+        asked.say()
+
+
+def test_program_that_closes_what_it_has_not_opened_has_its_own_files_to_itself() -> None:
+    """As daemons do at their start, after which they fork. The endpoint says that it has ended."""
+    text = """
+os.dup2(os.memfd_create("said"), 2)
+os.closerange(3, 1024)
+files = [os.memfd_create("own") for number in range(600)]  # with all numbers that were the endpoint's
+for file in files: os.write(file, b"own")
+if os.fork() == 0:
+    for file in files: os.fstat(file)
+    os._exit(3)
+print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+while not (told := os.pread(2, 999, 0)): pass
+print(told.decode(), end="", flush=True)
+if os.fork() == 0:
+    os._exit(4)
+print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+server.stop()
+print({os.pread(file, 99, 0) for file in files}, flush=True)
+"""
+    with program(text, "-Werror") as asked:
+        assert asked.line() == "3"
+        said = f"fairlead: process {asked.process.pid}: it serves no longer: the program has closed the"
+        assert asked.line() == f"{said} endpoint's socket"
+        assert asked.line() == "4"
+        assert asked.line() == "{b'own'}"
+
+
+def test_endpoint_goes_on_where_a_program_closes_the_numbers_that_it_may_have_inherited() -> None:
+    with program("os.closerange(3, 256)\nprint('closed', flush=True)\nhear()") as asked:
+        assert asked.line() == "closed"
+        assert asked.ask("/healthz")[0] == 200
 
 
 def test_program_that_becomes_another_frees_the_port() -> None:
@@ -272,10 +349,10 @@ hear()
         assert told["left_out"] == 0
         asked.say()
         assert asked.line() == "going"
-        assert len(metrics(asked.port)) < 2000
+        assert len(metrics(asked.port, asked.token)) < 2000
         assert asked.line() == "gone"
         until(lambda: len(asked.json("/threads")["threads"]) < 1000)
-        assert len(metrics(asked.port)) < 2000
+        assert len(metrics(asked.port, asked.token)) < 2000
         asked.say()
 
 
@@ -360,6 +437,26 @@ def test_program_that_is_run_with_serve_answers_and_its_children_do_not_ask_for_
     assert process.returncode == 0
 
 
+def test_run_says_how_to_ask_for_names() -> None:
+    code = "import sys; print('ready', flush=True); sys.stdin.read()"
+    command = [*FAIRLEAD, "run", "--policy", "stock", "--serve", "0", "--", sys.executable, "-c", code]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        told = re.fullmatch(
+            r"fairlead: serving http://127.0.0.1:(\d+)/healthz and /metrics; /holder and /threads need a"
+            r" token: curl -H 'Authorization: (Bearer \w+)' http://127.0.0.1:\1/holder\n",
+            said,
+        )
+        assert told
+        assert ask(int(told[1]), "/healthz")[0] == 200
+        assert ask(int(told[1]), "/threads", Authorization=told[2])[0] == 200
+        assert process.communicate("", timeout=40) == ("", "")
+
+
 def test_program_whose_port_is_taken_is_not_started_unless_that_is_allowed(tmp_path: Path) -> None:
     app = ["--", sys.executable, "-c", "print('ran')"]
     with socket.create_server(("127.0.0.1", 0)) as one:
@@ -383,7 +480,7 @@ def test_dashboard_asks_for_metrics_that_are_served_and_keeps_to_grafanas_model(
     assert dashboard.keys() >= set(head)
     variables = {variable["name"] for variable in dashboard["templating"]["list"]}
     with program("hear()") as asked:
-        served = {name for name, _ in metrics(asked.port)}
+        served = {name for name, _ in metrics(asked.port, asked.token)}
     places = set()
     for number, panel in enumerate(dashboard["panels"], 1):
         assert panel["id"] == number

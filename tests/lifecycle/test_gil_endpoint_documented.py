@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import metrics, program
+from served import Program, metrics, program
 from waiting import until
 
 from fairlead.gil.observe.access import why_not
@@ -66,11 +66,11 @@ def keys(value: Any) -> set[str]:
     return set().union(*map(keys, value)) if isinstance(value, list) else set()
 
 
-def get(port: int, path: str) -> tuple[int, set[str], str]:
+def get(asked: Program, path: str) -> tuple[int, set[str], str]:
     """The status, the names of the headers and the body, once it is not one request too many."""
     while True:
-        connection = HTTPConnection("127.0.0.1", port, timeout=30)
-        connection.request("GET", path)
+        connection = HTTPConnection("127.0.0.1", asked.port, timeout=30)
+        connection.request("GET", path, headers={"Authorization": f"Bearer {asked.token}"})
         with connection.getresponse() as answer:
             headers, body = {name for name, _ in answer.getheaders()}, answer.read().decode()
         connection.close()
@@ -92,12 +92,12 @@ def test_every_path_header_metric_label_and_key_is_documented_and_nothing_else_i
     with program(APP) as asked:
 
         def served() -> set[str]:
-            names = {name for name, _ in metrics(asked.port)}
+            names = {name for name, _ in metrics(asked.port, asked.token)}
             return {re.sub("_seconds_(bucket|count|sum)$", "_seconds", name) for name in names}
 
         until(lambda: "fairlead_loop_callback_late_seconds_total" in served())
         assert served() == documented_metrics()
-        labels = {name for _, pairs in metrics(asked.port) for name, _ in pairs}
+        labels = {name for _, pairs in metrics(asked.port, asked.token) for name, _ in pairs}
         assert labels - {"le"} <= words(PAGES["/metrics"])
         asked.say()
         asked.becomes("stalled")
@@ -108,12 +108,12 @@ def test_every_path_header_metric_label_and_key_is_documented_and_nothing_else_i
 
         until(blames)
         for path, text in PAGES.items():
-            _, headers, body = get(asked.port, path)
+            _, headers, body = get(asked, path)
             assert headers <= words(HEADERS), path
             assert not re.findall("in-the-environment|among-the-arguments", body), path
             if path != "/metrics":
                 assert keys(json.loads(body)) <= words(text), path
         listed = "".join(f"{path}\n" for path in PAGES)
-        assert get(asked.port, "/")[::2] == (200, listed)
-        assert get(asked.port, "/in-the-request?in-the-query")[::2] == (404, listed)
+        assert get(asked, "/")[::2] == (200, listed)
+        assert get(asked, "/in-the-request?in-the-query")[::2] == (404, listed)
         asked.say()

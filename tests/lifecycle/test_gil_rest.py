@@ -42,8 +42,8 @@ CHILD_OBEYS = """
 os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what is said of the order
 ended = []
 for _ in range(2):
-    with outside._page(os.getpid()) as page, memoryview(page).cast("I") as words:
-        outside._ask(os.getpid(), "off", page, words)
+    with outside._page(os.getpid()) as found:
+        outside._ask(os.getpid(), "off", *found)
         pid = os.fork()
     if not pid:
         stat(1)
@@ -127,13 +127,13 @@ answer = gil.scheduler().policy
     # with the interval of stock it would come to its end after the time-out of this test
     "a thread that waits first gets a free GIL at once": (
         """
-import _thread
+import _thread, mmap
 sys.setswitchinterval(1000)
 begun = _thread.allocate_lock()
 begun.acquire()
-with outside._page(os.getpid()) as page, memoryview(page).cast("I") as words:
+with outside._page(os.getpid()) as (file, place, page), mmap.mmap(file, 0) as mapped:
     _thread.start_new_thread(begun.release, ())
-    while outside.HOOKS[words[outside._HOOKS]] == "resting":
+    while outside.HOOKS[mapped[place + 56]] == "resting":
         pass  # the thread comes to wait; this one keeps the GIL, which it took before the hooks were in
 begun.acquire()  # drops the GIL
 answer = True

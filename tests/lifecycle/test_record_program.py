@@ -107,6 +107,61 @@ if child:
         assert name in {thread.name for thread in summary.threads}
 
 
+@pytest.mark.parametrize(("numbers", "complete"), [(256, True), (1024, False)])
+def test_program_that_closes_what_it_has_not_opened_has_its_own_files_to_itself(
+    tmp_path: Path, numbers: int, complete: bool
+) -> None:
+    """As daemons do at their start. With the lower numbers the recording goes on; with all, it says that it
+    ended."""
+    (tmp_path / "app.py").write_text(f"""
+import os, resource, threading
+_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 2048), hard))
+os.closerange(3, {numbers})
+files = [os.open(str(number), os.O_RDWR | os.O_CREAT) for number in range(600)]
+for file in files: os.write(file, b"own")
+for _ in range(3):
+    thread = threading.Thread(target=sum, args=(range(1000),))
+    thread.start()
+    thread.join()
+if os.fork() == 0:
+    for file in files: os.fstat(file)
+    os._exit(0)
+assert os.wait()[1] == 0
+""")
+    ran = fairlead("record", "-o", "out.flrec", "--", sys.executable, "app.py", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert {(tmp_path / str(number)).read_bytes() for number in range(600)} == {b"own"}
+    lost = f"fairlead: {tmp_path / 'out.flrec'} is not complete: the program has closed it;"
+    assert ran.stderr.count(lost) == (not complete)
+    if complete:
+        assert analyse(Recording(tmp_path / "out.flrec")).problems == ()
+
+
+@pytest.mark.parametrize("limit", [0, 100])
+def test_limit_of_the_size_of_files_ends_the_recording_and_not_the_program(
+    tmp_path: Path, limit: int
+) -> None:
+    """The kernel raises SIGXFSZ for what is beyond it, in the program and in its children."""
+    (tmp_path / "app.py").write_text(f"""
+import os, resource, signal, threading
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+def work():
+    thread = threading.Thread(target=int)
+    thread.start()
+    thread.join()
+work()
+if os.fork() == 0:
+    work()
+    os._exit(3)
+raise SystemExit(os.waitstatus_to_exitcode(os.wait()[1]) + 1)
+""")
+    ran = fairlead("record", "-o", "out.flrec", "--", sys.executable, "app.py", cwd=tmp_path)
+    assert ran.returncode == 4, ran.stderr
+    assert "out.flrec is not complete: File too large; what was written can be read" in ran.stderr
+
+
 def test_command_that_is_no_python_says_that_nothing_was_recorded(tmp_path: Path) -> None:
     ran = fairlead("record", "--children", "--", "true", cwd=tmp_path)
     assert ran.returncode == 1

@@ -74,6 +74,7 @@ def test_children_that_are_there_are_scheduled_and_take_orders_and_are_given_bac
         assert re.fullmatch(not_asked, ran.stderr)
         process.send_signal(signal.SIGUSR1)
         every.append(int(line(process)))
+        until(lambda: outside.scheduled_family(every[-1]))  # it takes orders once it runs
         assert [outside.send(pid, "status", wait_s=50).policy for pid in every] == ["interactive"] * 5
         one = ctl(process.pid, "status")
         assert one.stdout.startswith(f"process {process.pid}: policy interactive")

@@ -18,7 +18,7 @@ import ctypes, json, os, sys, threading, time
 import fairlead.gil as gil
 
 server = gil.serve("127.0.0.1:0", **json.loads(sys.argv[1]))
-print(server.port, flush=True)
+print(server.port, server.token, flush=True)
 
 def keep():
     '''Keeps the GIL, asleep in C, until the test says something.'''
@@ -34,9 +34,10 @@ def hear():
 class Program:
     """A process with an endpoint."""
 
-    def __init__(self, process: subprocess.Popen[bytes], port: int) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], port: int, token: str) -> None:
         self.process = process
         self.port = port
+        self.token = token
 
     def say(self) -> None:
         """Let it go on from where it waits for us."""
@@ -49,7 +50,7 @@ class Program:
         return self.process.stdout.readline().decode().strip()
 
     def ask(self, path: str, **headers: str) -> tuple[int, str]:
-        return ask(self.port, path, **headers)
+        return ask(self.port, path, Authorization=f"Bearer {self.token}", **headers)
 
     def json(self, path: str) -> Any:
         """The answer, once there is one: a tenth of a second has a limited number."""
@@ -85,14 +86,14 @@ def ask(port: int, path: str, **headers: str) -> tuple[int, str]:
         connection.close()
 
 
-def metrics(port: int) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+def metrics(port: int, token: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     """The samples of /metrics by name and labels, as Prometheus's own parser reads them."""
     from prometheus_client.parser import text_string_to_metric_families
 
     found = {}
-    status, text = ask(port, "/metrics")
+    status, text = 429, ""
     while status == 429:
-        status, text = ask(port, "/metrics")
+        status, text = ask(port, "/metrics", Authorization=f"Bearer {token}")
     assert status == 200
     for family in text_string_to_metric_families(text):
         assert family.documentation
@@ -119,7 +120,8 @@ def program(
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as process:
         try:
             assert process.stdout is not None
-            yield Program(process, int(process.stdout.readline()))
+            port, token = process.stdout.readline().split()
+            yield Program(process, int(port), token.decode())
             if ends is not None:
                 assert process.stdin is not None
                 process.stdin.close()

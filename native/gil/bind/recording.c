@@ -30,16 +30,16 @@ PyDoc_STRVAR(record_doc,
 "--\n"
 "\n"
 "Begin a recording; a window must be open. meta is the META block's JSON\n"
-"without its last brace. It ends when the file descriptor lease, unless\n"
-"that is -1, can be locked. Raises OSError when the file cannot be made.");
+"without its last brace. It ends when the file at lease, unless that is\n"
+"None, can be locked. Raises OSError when a file cannot be opened.");
 
 static PyObject *probe_record(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
     PyObject *path;
-    const char *meta;
-    int events, later, lease;
+    const char *meta, *lease;
+    int events, later;
     unsigned long long counters_ns;
-    if (!PyArg_ParseTuple(arguments, "O&sppKi:record", PyUnicode_FSConverter, &path, &meta, &events, &later,
+    if (!PyArg_ParseTuple(arguments, "O&sppKz:record", PyUnicode_FSConverter, &path, &meta, &events, &later,
                           &counters_ns, &lease)) {
         return NULL;
     }

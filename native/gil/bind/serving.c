@@ -33,11 +33,12 @@ static PyObject *fail(fl_serve_result result, int error)
 }
 
 PyDoc_STRVAR(serve_doc,
-"serve($module, host, port, token, stalled_ns, busy_ns, /)\n"
+"serve($module, host, port, token, for_all, stalled_ns, busy_ns, /)\n"
 "--\n"
 "\n"
 "Answer HTTP at an address from a thread that never takes the GIL; returns\n"
-"the port. A window must be open as long as it goes on.");
+"the port. A window must be open as long as it goes on. for_all: what has no\n"
+"names takes the token, too.");
 
 static PyObject *probe_serve(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
@@ -45,8 +46,9 @@ static PyObject *probe_serve(PyObject *Py_UNUSED(module), PyObject *arguments)
     const char *host, *token;
     unsigned short port;
     unsigned long long stalled_ns;
+    int for_all;
     PyObject *busy;
-    if (!PyArg_ParseTuple(arguments, "sHzKO:serve", &host, &port, &token, &stalled_ns, &busy)) {
+    if (!PyArg_ParseTuple(arguments, "sHspKO:serve", &host, &port, &token, &for_all, &stalled_ns, &busy)) {
         return NULL;
     }
     uint64_t busy_ns = busy == Py_None ? UINT64_MAX : PyLong_AsUnsignedLongLong(busy);
@@ -64,7 +66,7 @@ static PyObject *probe_serve(PyObject *Py_UNUSED(module), PyObject *arguments)
     prepared = error == 0;
     if (prepared) {
         Py_BEGIN_ALLOW_THREADS
-        result = fl_serve_start(host, &taken, token, &fl_vital_pages, &error);
+        result = fl_serve_start(host, &taken, token, for_all, &fl_vital_pages, &error);
         Py_END_ALLOW_THREADS
     }
     if (result == FL_SERVE_OK) {
@@ -104,25 +106,57 @@ static PyObject *probe_serve_pause(PyObject *Py_UNUSED(module), PyObject *Py_UNU
     Py_RETURN_NONE;
 }
 
+/* These two count the process's threads once all handlers of the fork have run, and warn of more than one. */
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
+#define THREADS_ARE_COUNTED_LAST 1
+#else
+#define THREADS_ARE_COUNTED_LAST 0
+#endif
+
+static PyFrameObject *forks; /* the main thread's frame that has called os.fork() */
+
+/* Whether the fork's handlers still run, in frames below the one that forks. */
+static bool in_handler(void)
+{
+    PyFrameObject *at = PyThreadState_GetFrame(PyThreadState_Get());
+    bool below = at != forks;
+    while (at != NULL && at != forks) {
+        PyFrameObject *back = PyFrame_GetBack(at);
+        Py_DECREF(at);
+        at = back;
+    }
+    Py_XDECREF(at);
+    return below && at != NULL;
+}
+
+/* A pending call of the main thread, which looks for such in the handlers, too. */
 static int resume(void *unused)
 {
-    (void)unused;
+    if (in_handler() && Py_AddPendingCall(resume, unused) == 0) {
+        return 0;
+    }
+    Py_CLEAR(forks);
     (void)fl_serve_resume(); /* without a thread nothing is served, and clients see that */
     return 0;
 }
 
 PyDoc_STRVAR(serve_resume_doc,
-"serve_resume($module, soon, /)\n"
+"serve_resume($module, main, /)\n"
 "--\n"
 "\n"
-"After a fork, in the parent: the thread comes back; soon: when the main\n"
-"thread next looks for pending calls, which is after the fork has returned.\n"
-"From 3.12 on the interpreter counts the process's threads at its end.");
+"After a fork, in the parent: the thread comes back. main: this is the main\n"
+"thread; where the interpreter would count the new one, it comes back when\n"
+"the fork has returned.");
 
-static PyObject *probe_serve_resume(PyObject *Py_UNUSED(module), PyObject *soon)
+static PyObject *probe_serve_resume(PyObject *Py_UNUSED(module), PyObject *main)
 {
-    if (!PyObject_IsTrue(soon) || Py_AddPendingCall(resume, NULL) != 0) {
-        (void)resume(NULL);
+    PyFrameObject *handler = PyThreadState_GetFrame(PyThreadState_Get());
+    if (THREADS_ARE_COUNTED_LAST && PyObject_IsTrue(main) && handler != NULL) {
+        Py_XSETREF(forks, PyFrame_GetBack(handler));
+    }
+    Py_XDECREF(handler);
+    if (forks == NULL || Py_AddPendingCall(resume, NULL) != 0) {
+        (void)fl_serve_resume();
     }
     Py_RETURN_NONE;
 }

@@ -3,6 +3,7 @@
 #include "gil/observe/recorder.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "gil/threads/registry.h"
 #include "gil/threads/threads.h"
 #include "gil/observe/writer.h"
+#include "machine/descriptor.h"
 
 #ifndef FL_PROBE_REFUSAL
 
@@ -47,6 +49,7 @@ static struct {
     bool finished; /* the file is closed */
     pthread_t thread;
     fl_recorder_options options;
+    fl_descriptor lease;
     uint64_t next_counters;
     fl_writer writer;
 } own;
@@ -191,7 +194,16 @@ static void finish(void)
 /* The process that began the recording from outside has ended it, or was killed. */
 static bool lease_expired(void)
 {
-    return own.options.lease >= 0 && flock(own.options.lease, LOCK_SH | LOCK_NB) == 0;
+    int file = fl_descriptor_number(&own.lease);
+    return file >= 0 && flock(file, LOCK_SH | LOCK_NB) == 0;
+}
+
+static bool take_lease(void)
+{
+    const char *path = own.options.lease;
+    own.options.lease = NULL; /* is the caller's */
+    own.lease = path ? fl_descriptor_own(open(path, O_RDONLY | O_CLOEXEC)) : FL_NO_DESCRIPTOR;
+    return path == NULL || own.lease.number >= 0;
 }
 
 static void *run(void *unused)
@@ -258,6 +270,7 @@ static void give_back(void)
     shared.outlets = NULL;
     shared.count = shared.room = 0;
     shared.events = 0;
+    (void)fl_descriptor_close(&own.lease);
     fl_snapshot_free(&own.writer.base);
     fl_window_close(own.writer.window);
     fl_writer_free(&own.writer);
@@ -296,8 +309,8 @@ fl_recorder_result fl_recorder_start(const char *path, const char *meta, fl_reco
         give_back();
         return FL_RECORDER_NO_MEMORY;
     }
-    if (!options.later && !fl_writer_open(&own.writer)) {
-        *error = own.writer.file.error;
+    if (!take_lease() || (!options.later && !fl_writer_open(&own.writer))) {
+        *error = own.writer.file.error ? own.writer.file.error : errno;
         give_back();
         return FL_RECORDER_FILE;
     }
@@ -369,10 +382,9 @@ void fl_recorder_forked(void)
 {
     /* The rings and what else the parent's recorder had stay where they are, in memory that is shared with
      * it. */
-    if (own.on && own.writer.file.fd >= 0) {
-        close(own.writer.file.fd);
-    }
     if (own.on) {
+        (void)fl_descriptor_close(&own.writer.file.file);
+        (void)fl_descriptor_close(&own.lease);
         fl_window_close(own.writer.window);
     }
     atomic_store(&recording_events, false);

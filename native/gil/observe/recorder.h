@@ -18,8 +18,9 @@ typedef struct {
     bool later; /* the file is made when there is something to write, and some time has passed: a forked child
                    that turns into another program at once leaves no file */
     uint64_t counters_ns; /* how often the counters are written */
-    int lease; /* a file that the process which began the recording from outside keeps locked (flock); the
-                  recording ends when it no longer is; -1: none */
+    const char *lease; /* path of a file that the process which began the recording from outside keeps locked
+                          (flock); the recording ends when it no longer is, unless the program has closed
+                          this, too. NULL: none */
     void (*expired)(void); /* called once it has; by the recorder's thread */
 } fl_recorder_options;
 

@@ -14,7 +14,7 @@ bool fl_writer_begin(fl_writer *writer, const char *path, const char *meta)
 {
     writer->start = fl_ticks_anchor();
     writer->stacks_written = 0;
-    writer->file = (fl_recording){.fd = -1};
+    writer->file = (fl_recording){.file = FL_NO_DESCRIPTOR};
     writer->loaded = fl_load_read(&writer->load);
     fl_loops_read(&writer->loops_base);
     writer->path = strdup(path);
@@ -33,7 +33,7 @@ static void write_text(fl_writer *writer, fl_block_type type)
 
 bool fl_writer_open(fl_writer *writer)
 {
-    if (writer->file.fd >= 0) {
+    if (writer->file.file.number >= 0) {
         return true;
     }
     if (writer->file.error) {

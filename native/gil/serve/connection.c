@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "gil/serve/http.h"
 
@@ -14,12 +13,13 @@
 
 void fl_connection_cut(fl_connection *one)
 {
-    if (one->phase == FL_WRITING) { /* what the kernel has still to send goes, too */
+    int socket = fl_descriptor_number(&one->socket);
+    if (socket >= 0 && one->phase == FL_WRITING) { /* what the kernel has still to send goes, too */
         struct linger at_once = {.l_onoff = 1};
-        (void)setsockopt(one->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+        (void)setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     }
-    one->phase = FL_FREE; /* first: a child that is forked in between must not close this number */
-    close(one->fd);
+    one->phase = FL_FREE;
+    (void)fl_descriptor_close(&one->socket);
     fl_text_clear(&one->body);
 }
 
@@ -62,7 +62,9 @@ static const char *more_headers(int status)
 static bool send_some(fl_connection *one, const char *data, size_t size, size_t *sent)
 {
     while (*sent < size) {
-        ssize_t count = send(one->fd, data + *sent, size - *sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        int socket = fl_descriptor_number(&one->socket);
+        ssize_t count =
+            socket >= 0 ? send(socket, data + *sent, size - *sent, MSG_NOSIGNAL | MSG_DONTWAIT) : -1;
         if (count < 0) {
             if (errno == EINTR) {
                 continue;
@@ -83,9 +85,10 @@ static void write_on(fl_connection *one, int64_t now)
     bool done = send_some(one, one->head, one->head_size, &in_head)
                 && send_some(one, one->body.data, one->body_size, &in_body);
     one->sent = in_head + in_body;
-    if (done) {
+    int socket = fl_descriptor_number(&one->socket);
+    if (done && socket >= 0) {
         /* A close with something unread would take what was sent along: the client closes first. */
-        (void)shutdown(one->fd, SHUT_WR);
+        (void)shutdown(socket, SHUT_WR);
         one->phase = FL_CLOSING;
         one->deadline = now + GOODBYE_MS;
     }
@@ -121,33 +124,41 @@ static void refuse(fl_connection *one, int status, const char *why, int64_t now)
 static void answer(fl_connection *one, const fl_http_request *request, fl_service *service, int64_t now)
 {
     const char *type = "text/plain; charset=utf-8";
-    if (service->token ? !fl_http_bears(request->authorization, service->token)
-                     : request->host.data && !fl_http_names_this_machine(request->host)) {
-        if (service->token) {
-            refuse(one, 401, "this takes the token: Authorization: Bearer TOKEN", now);
-        } else {
-            refuse(one, 421, "without a token only requests for localhost or an address are answered", now);
-        }
+    bool trusted = fl_http_bears(request->authorization, service->token);
+    if (!trusted && service->token_for_all) {
+        refuse(one, 401, "this takes the token: Authorization: Bearer TOKEN", now);
+        return;
+    }
+    if (!trusted && request->host.data && !fl_http_names_this_machine(request->host)) {
+        refuse(one, 421, "without a token only requests for localhost or an address are answered", now);
         return;
     }
     if (!service->pages.unlimited(request->path.data, request->path.size) && service->answers++ >= ANSWERS) {
         refuse(one, 429, "too many requests", now);
         return;
     }
-    int status = service->pages.answer(request->path.data, request->path.size, &one->body, &type);
+    int status = service->pages.answer(request->path.data, request->path.size, trusted, &one->body, &type);
     begin_answer(one, status, type, request->head, now);
+}
+
+/* What the client has sent; 0: nothing now, or the connection was cut. */
+static size_t receive(fl_connection *one, char *into, size_t room)
+{
+    int socket = fl_descriptor_number(&one->socket);
+    ssize_t count = socket >= 0 ? recv(socket, into, room, MSG_DONTWAIT) : -1;
+    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
+        fl_connection_cut(one);
+    }
+    return count > 0 ? (size_t)count : 0;
 }
 
 static void read_on(fl_connection *one, fl_service *service, int64_t now)
 {
-    ssize_t count = recv(one->fd, one->request + one->used, sizeof one->request - one->used, MSG_DONTWAIT);
-    if (count <= 0) {
-        if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
-            fl_connection_cut(one);
-        }
+    size_t count = receive(one, one->request + one->used, sizeof one->request - one->used);
+    if (count == 0) {
         return;
     }
-    one->used += (size_t)count;
+    one->used += count;
     fl_http_request request;
     switch (fl_http_parse(one->request, one->used, &request)) {
     case FL_HTTP_WHOLE:
@@ -174,15 +185,12 @@ static void read_on(fl_connection *one, fl_service *service, int64_t now)
 static void discard(fl_connection *one)
 {
     char nothing[4096];
-    ssize_t count = recv(one->fd, nothing, sizeof nothing, MSG_DONTWAIT);
-    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
-        fl_connection_cut(one);
-    }
+    (void)receive(one, nothing, sizeof nothing);
 }
 
 void fl_connection_open(fl_connection *one, int fd, uint64_t number, fl_service *service, int64_t now)
 {
-    one->fd = fd;
+    one->socket = fl_descriptor_own(fd);
     one->phase = FL_READING;
     one->number = number;
     one->used = 0;

@@ -9,12 +9,14 @@
 #include <stdint.h>
 
 #include "gil/serve/serve.h"
+#include "machine/descriptor.h"
 
 #define FL_REQUEST_BYTES 4096 /* the head of a request, at most */
 
 /* What is served. */
 typedef struct {
-    char *token; /* NULL: any process on this machine may ask */
+    char *token;
+    bool token_for_all; /* else any process on this machine may ask for what the pages tell it */
     fl_serve_pages pages;
     int answers; /* in this period */
 } fl_service;
@@ -23,7 +25,7 @@ typedef enum { FL_FREE, FL_READING, FL_WRITING, FL_CLOSING } fl_connection_phase
 
 typedef struct {
     fl_connection_phase phase;
-    int fd;
+    fl_descriptor socket;
     uint64_t number;   /* in order of arrival */
     int64_t deadline;  /* ms */
     size_t used, sent; /* bytes of the request, and of the answer */

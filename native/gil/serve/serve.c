@@ -1,22 +1,24 @@
-#define _GNU_SOURCE /* accept4, pthread_setname_np */
+#define _GNU_SOURCE /* accept4, pipe2, pthread_setname_np */
 
 #include "gil/serve/serve.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "gil/serve/connection.h"
 #include "gil/threads/kernel.h"
+#include "machine/descriptor.h"
 
 #define CONNECTIONS 32
 #define BACKLOG 128
@@ -32,7 +34,9 @@ static struct {
     bool on, running;
     unsigned pauses;
     pthread_t thread;
-    int listener, wake;
+    atomic_bool ending; /* the thread is to end; a byte in the pipe wakes it for that */
+    atomic_bool lost;   /* the program has closed a socket or a pipe that nothing goes on without */
+    fl_descriptor listener, wake[2];
     fl_service service;
     fl_connection *connections;
     uint64_t arrivals;
@@ -63,20 +67,19 @@ static fl_connection *make_place(void)
     return oldest;
 }
 
-/* False: the listening socket is closed. */
-static bool accept_some(int64_t now)
+static void accept_some(int64_t now)
 {
     for (int i = 0; i < ACCEPTS; i++) {
-        int fd = accept4(server.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int listener = fl_descriptor_number(&server.listener);
+        int fd = listener >= 0 ? accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
         if (fd < 0) {
             if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
                 server.no_accept_until = now + PAUSE_MS;
             }
-            return errno != EBADF && errno != ENOTSOCK && errno != EINVAL;
+            return;
         }
         fl_connection_open(make_place(), fd, ++server.arrivals, &server.service, now);
     }
-    return true;
 }
 
 static int wait_ms(int64_t now)
@@ -98,11 +101,17 @@ static bool turn(void)
 {
     struct pollfd polled[CONNECTIONS + 2];
     int64_t now = now_ms();
-    polled[0] = (struct pollfd){.fd = server.wake, .events = POLLIN};
-    polled[1] = (struct pollfd){.fd = now < server.no_accept_until ? -1 : server.listener, .events = POLLIN};
+    int listener = fl_descriptor_number(&server.listener);
+    polled[0] = (struct pollfd){.fd = fl_descriptor_number(&server.wake[0]), .events = POLLIN};
+    polled[1] = (struct pollfd){.fd = now < server.no_accept_until ? -1 : listener, .events = POLLIN};
+    if (listener < 0 || polled[0].fd < 0) {
+        atomic_store(&server.lost, true);
+        server.service.pages.lost();
+        return false;
+    }
     for (int i = 0; i < CONNECTIONS; i++) {
         const fl_connection *one = &server.connections[i];
-        polled[i + 2] = (struct pollfd){.fd = one->phase == FL_FREE ? -1 : one->fd,
+        polled[i + 2] = (struct pollfd){.fd = one->phase == FL_FREE ? -1 : fl_descriptor_number(&one->socket),
                                         .events = one->phase == FL_WRITING ? POLLOUT : POLLIN};
     }
     int count = poll(polled, CONNECTIONS + 2, wait_ms(now));
@@ -122,8 +131,10 @@ static bool turn(void)
         fl_connection_go_on(&server.connections[i], count > 0 ? polled[i + 2].revents : 0,
                             &server.service, now);
     }
-    bool listens = !(count > 0 && polled[1].revents) || accept_some(now);
-    return listens && !(count > 0 && polled[0].revents);
+    if (count > 0 && polled[1].revents) {
+        accept_some(now);
+    }
+    return !atomic_load(&server.ending);
 }
 
 static void *run(void *unused)
@@ -142,8 +153,12 @@ static void *run(void *unused)
 static int start_thread(void)
 {
     sigset_t all, before;
-    uint64_t count;
-    (void)!read(server.wake, &count, sizeof count);
+    char rung[8];
+    int wake = fl_descriptor_number(&server.wake[0]);
+    if (wake >= 0) {
+        (void)!read(wake, rung, sizeof rung);
+    }
+    atomic_store(&server.ending, false);
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before); /* signals are for the program's threads */
     int error = pthread_create(&server.thread, NULL, run, NULL);
@@ -152,11 +167,15 @@ static int start_thread(void)
     return error;
 }
 
+/* Once the program has closed the pipe, the thread finds out at its next tick. */
 static void end_thread(void)
 {
-    uint64_t one = 1;
     if (server.running) {
-        (void)!write(server.wake, &one, sizeof one);
+        atomic_store(&server.ending, true);
+        int wake = fl_descriptor_number(&server.wake[1]);
+        if (wake >= 0) {
+            (void)!write(wake, "", 1);
+        }
         pthread_join(server.thread, NULL);
         server.running = false;
     }
@@ -166,15 +185,12 @@ static void close_all(void)
 {
     for (int i = 0; server.connections && i < CONNECTIONS; i++) {
         if (server.connections[i].phase != FL_FREE) {
-            close(server.connections[i].fd);
+            (void)fl_descriptor_close(&server.connections[i].socket);
         }
     }
-    if (server.listener >= 0) {
-        close(server.listener);
-    }
-    if (server.wake >= 0) {
-        close(server.wake);
-    }
+    (void)fl_descriptor_close(&server.listener);
+    (void)fl_descriptor_close(&server.wake[0]);
+    (void)fl_descriptor_close(&server.wake[1]);
 }
 
 /* There is no thread. */
@@ -220,19 +236,31 @@ static bool listen_at(const socket_address *address, socklen_t size, uint16_t *p
     int yes = 1;
     socket_address taken;
     socklen_t taken_size = sizeof taken;
-    server.listener = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (server.listener < 0 || setsockopt(server.listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0
-        || bind(server.listener, &address->any, size) != 0 || listen(server.listener, BACKLOG) != 0
-        || getsockname(server.listener, &taken.any, &taken_size) != 0) {
+    server.listener =
+        fl_descriptor_own(socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    int made = server.listener.number;
+    if (made < 0 || setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0
+        || bind(made, &address->any, size) != 0 || listen(made, BACKLOG) != 0
+        || getsockname(made, &taken.any, &taken_size) != 0) {
         return false;
     }
     *port = ntohs(taken.any.sa_family == AF_INET ? taken.v4.sin_port : taken.v6.sin6_port);
     return true;
 }
 
+static bool make_wake(void)
+{
+    int ends[2];
+    bool made = pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0;
+    for (int i = 0; i < 2; i++) {
+        server.wake[i] = made ? fl_descriptor_own(ends[i]) : FL_NO_DESCRIPTOR;
+    }
+    return made;
+}
+
 /* Under the lock. */
-static fl_serve_result start(const char *host, uint16_t *port, const char *token, const fl_serve_pages *pages,
-                             int *error)
+static fl_serve_result start(const char *host, uint16_t *port, const char *token, bool token_for_all,
+                             const fl_serve_pages *pages, int *error)
 {
     socket_address address;
     bool loopback = false;
@@ -243,18 +271,18 @@ static fl_serve_result start(const char *host, uint16_t *port, const char *token
     if (size == 0) {
         return FL_SERVE_ADDRESS;
     }
-    if (!loopback && token == NULL) {
+    if (!loopback && !token_for_all) {
         return FL_SERVE_TOKEN;
     }
     server.on = true;
     server.service.pages = *pages;
-    server.listener = -1;
-    server.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    server.listener = FL_NO_DESCRIPTOR;
     server.connections = calloc(CONNECTIONS, sizeof *server.connections);
-    server.service.token = token ? strdup(token) : NULL;
+    server.service.token = strdup(token);
+    server.service.token_for_all = token_for_all;
     server.service.pages.begin();
-    bool ready = server.wake >= 0 && server.connections && (server.service.token || !token)
-                 && listen_at(&address, size, port);
+    bool ready =
+        make_wake() && server.connections && server.service.token && listen_at(&address, size, port);
     *error = ready ? start_thread() : errno;
     if (*error) {
         free_all();
@@ -263,11 +291,11 @@ static fl_serve_result start(const char *host, uint16_t *port, const char *token
     return FL_SERVE_OK;
 }
 
-fl_serve_result fl_serve_start(const char *host, uint16_t *port, const char *token,
+fl_serve_result fl_serve_start(const char *host, uint16_t *port, const char *token, bool token_for_all,
                                const fl_serve_pages *pages, int *error)
 {
     pthread_mutex_lock(&control);
-    fl_serve_result result = start(host, port, token, pages, error);
+    fl_serve_result result = start(host, port, token, token_for_all, pages, error);
     pthread_mutex_unlock(&control);
     return result;
 }
@@ -298,7 +326,7 @@ int fl_serve_resume(void)
 {
     int error = 0;
     pthread_mutex_lock(&control);
-    if (server.on && server.pauses > 0 && --server.pauses == 0) {
+    if (server.on && server.pauses > 0 && --server.pauses == 0 && !atomic_load(&server.lost)) {
         error = start_thread();
         if (error) {
             free_all();

@@ -20,9 +20,10 @@ typedef struct {
     void (*begin)(void);
     void (*end)(void);
     /* Writes the body of the answer for a path (not ended by 0), and sets its media type; returns the status
-       of HTTP. On the server's thread. */
-    int (*answer)(const char *path, size_t size, fl_text *body, const char **type);
+       of HTTP. `trusted`: the client has the token. On the server's thread. */
+    int (*answer)(const char *path, size_t size, bool trusted, fl_text *body, const char **type);
     void (*tick)(void); /* about every tick_ms, on the server's thread */
+    void (*lost)(void); /* that thread ends: the program has closed the listening socket */
     int tick_ms;
     bool (*unlimited)(const char *path, size_t size); /* paths to which the limit of answers does not apply */
 } fl_serve_pages;
@@ -31,13 +32,13 @@ typedef enum {
     FL_SERVE_OK,
     FL_SERVE_BUSY,    /* this process serves already */
     FL_SERVE_ADDRESS, /* `host` is no numeric address */
-    FL_SERVE_TOKEN,   /* the address is not loopback: only with a token */
+    FL_SERVE_TOKEN,   /* the address is not loopback: only with a token that all requests need */
     FL_SERVE_SYSTEM,  /* *error says why */
 } fl_serve_result;
 
-/* Listens, and starts the thread. `port` 0: any; it is set to the one taken. `token` NULL: any process on
-   this machine may ask. May block; no lock may be held. */
-fl_serve_result fl_serve_start(const char *host, uint16_t *port, const char *token,
+/* Listens, and starts the thread. `port` 0: any; it is set to the one taken. Without `token_for_all` the
+   pages decide what a client without the token gets. May block; no lock may be held. */
+fl_serve_result fl_serve_start(const char *host, uint16_t *port, const char *token, bool token_for_all,
                                const fl_serve_pages *pages, int *error);
 
 /* The thread has ended, and every socket is closed. Not with a GIL held. False: it was not serving. */

@@ -430,7 +430,7 @@ static void add_loops(fl_text *text)
 
 void fl_vital_metrics(const fl_vitals *vitals, const fl_diagnosis *diagnosis,
                       const fl_schedule_state *schedule, const fl_thread_record *records,
-                      size_t record_count, fl_text *text)
+                      size_t record_count, bool named, fl_text *text)
 {
     const fl_tally *total = &vitals->total;
     const uint64_t sums[SUMS] = {total->held, total->waited, total->acquisitions, total->contended,
@@ -442,10 +442,12 @@ void fl_vital_metrics(const fl_vitals *vitals, const fl_diagnosis *diagnosis,
                   total->wait_histogram, total->waited);
     add_histogram(text, "fairlead_gil_hold_seconds", "Holds of the GIL that are over.", total->held_histogram,
                   total->held);
-    add_family(text, &threads, "thread", sums);
-    add_family(text, &classes, "class", sums);
     add_policy(text, schedule);
-    add_loops(text);
+    if (named) {
+        add_family(text, &threads, "thread", sums);
+        add_family(text, &classes, "class", sums);
+        add_loops(text);
+    }
 }
 
 #endif

@@ -20,10 +20,11 @@
 #define FL_METRIC_THREADS 64
 #define FL_METRIC_CLASSES 32
 
-/* Adds all metrics. The threads are in order of serial. */
+/* Adds all metrics; without `named` those alone that have no names of threads and functions. The threads are
+   in order of serial. */
 void fl_vital_metrics(const fl_vitals *vitals, const fl_diagnosis *diagnosis,
                       const fl_schedule_state *schedule, const fl_thread_record *threads,
-                      size_t thread_count, fl_text *text);
+                      size_t thread_count, bool named, fl_text *text);
 
 /* Forgets everything. */
 void fl_vital_metrics_reset(void);

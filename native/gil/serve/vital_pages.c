@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "gil/hooks/hooks.h"
 #include "gil/observe/outside.h"
 #include "gil/serve/vital_metrics.h"
 
@@ -94,9 +95,9 @@ static bool copy_threads(uint64_t until)
 
 /* ---- Text */
 
-static void add_name(fl_text *text, uint32_t serial, pid_t native_id)
+static void add_name(fl_text *text, uint32_t serial, pid_t native_id, bool named)
 {
-    const char *name = fl_vital_name(records, record_count, serial);
+    const char *name = named ? fl_vital_name(records, record_count, serial) : "";
     char number[32];
     if (!*name) {
         snprintf(number, sizeof number, "thread %lu", (unsigned long)serial);
@@ -141,7 +142,7 @@ static const char *said(fl_health health)
     return words[health];
 }
 
-static int healthz(fl_text *body)
+static int healthz(fl_text *body, bool named)
 {
     uint64_t until = patience();
     fl_diagnosis found = diagnose(until);
@@ -155,7 +156,7 @@ static int healthz(fl_text *body)
     fl_text_member(body, "waiting", found.gil.waiting);
     if (found.gil.holder && found.health != FL_HEALTH_MOVES) {
         fl_text_add(body, ",\"holder\":{");
-        add_name(body, found.gil.holder, found.gil.holder_id);
+        add_name(body, found.gil.holder, found.gil.holder_id, named);
         fl_text_add(body, "}");
     }
     fl_text_add(body, "}\n");
@@ -218,7 +219,7 @@ static void add_holder(fl_text *body, fl_vital_gil gil, uint64_t until)
     if (gil.holder) {
         uint64_t held = ns_since(gil.now, gil.t_acquired);
         fl_text_add(body, "{");
-        add_name(body, gil.holder, gil.holder_id);
+        add_name(body, gil.holder, gil.holder_id, true);
         add_seconds(body, "held_seconds", held);
         add_seconds(body, "since_unix", unix_now - held);
         add_stack(body, frames, depth, exact);
@@ -229,7 +230,7 @@ static void add_holder(fl_text *body, fl_vital_gil gil, uint64_t until)
     fl_text_add(body, ",\"longest_waiter\":");
     if (gil.waiting) {
         fl_text_add(body, "{");
-        add_name(body, gil.waiter, gil.waiter_id);
+        add_name(body, gil.waiter, gil.waiter_id, true);
         add_seconds(body, "waited_seconds", ns_since(gil.now, gil.t_want));
         fl_text_add(body, "}");
     } else {
@@ -238,8 +239,19 @@ static void add_holder(fl_text *body, fl_vital_gil gil, uint64_t until)
     fl_text_add(body, "}");
 }
 
-static int holder(fl_text *body)
+/* These two are nothing but names: of threads, functions and files. */
+static int refuse(fl_text *body)
 {
+    fl_text_add(body, "this takes the token, as Authorization: Bearer TOKEN; fairlead run --serve prints it,"
+                      " and fairlead.gil.serve() returns it as .token\n");
+    return 401;
+}
+
+static int holder(fl_text *body, bool named)
+{
+    if (!named) {
+        return refuse(body);
+    }
     fl_vital_gil gils[FL_VITAL_GILS];
     uint64_t until = patience();
     size_t count;
@@ -257,7 +269,7 @@ static int holder(fl_text *body)
 static void add_thread(fl_text *body, const fl_vital_seat *seat)
 {
     fl_text_add(body, "{");
-    add_name(body, seat->serial, seat->native_id);
+    add_name(body, seat->serial, seat->native_id, true);
     fl_text_member(body, "gil", seat->gil);
     fl_text_add(body, ",\"state\":");
     fl_text_add(body, seat->holding   ? "\"holds\""
@@ -276,8 +288,11 @@ static void add_thread(fl_text *body, const fl_vital_seat *seat)
     fl_text_add(body, "}");
 }
 
-static int threads(fl_text *body)
+static int threads(fl_text *body, bool named)
 {
+    if (!named) {
+        return refuse(body);
+    }
     size_t shown = 0, left_out = 0;
     uint64_t until = patience();
     if (!fl_vitals_count(&vitals, until) || !copy_threads(until)) {
@@ -301,7 +316,7 @@ static int threads(fl_text *body)
     return 200;
 }
 
-static int metrics(fl_text *body)
+static int metrics(fl_text *body, bool named)
 {
     uint64_t until = patience();
     fl_diagnosis found = diagnose(until);
@@ -309,13 +324,13 @@ static int metrics(fl_text *body)
         return 500;
     }
     (void)fl_schedule_look_until(&schedule, until);
-    fl_vital_metrics(&vitals, &found, &schedule, records, record_count, body);
+    fl_vital_metrics(&vitals, &found, &schedule, records, record_count, named, body);
     return 200;
 }
 
 static const struct {
     const char *path, *type;
-    int (*answer)(fl_text *body);
+    int (*answer)(fl_text *body, bool named);
 } pages[] = {
     {"/healthz", "application/json", healthz},
     {"/holder", "application/json", holder},
@@ -330,12 +345,13 @@ static bool is_path(const char *path, size_t size, const char *wanted)
     return size == strlen(wanted) && memcmp(path, wanted, size) == 0;
 }
 
-static int answer(const char *path, size_t size, fl_text *body, const char **type)
+static int answer(const char *path, size_t size, bool trusted, fl_text *body, const char **type)
 {
     for (size_t i = 0; i < PAGES; i++) {
         if (is_path(path, size, pages[i].path)) {
-            *type = pages[i].type;
-            return pages[i].answer(body);
+            int status = pages[i].answer(body, trusted);
+            *type = status == 401 ? *type : pages[i].type;
+            return status;
         }
     }
     for (size_t i = 0; i < PAGES; i++) {
@@ -350,6 +366,11 @@ static void tick(void)
     (void)diagnose(patience());
 }
 
+static void lost(void)
+{
+    fl_hooks_tell("it serves no longer: the program has closed the endpoint's socket", "");
+}
+
 /* The health check is always answered. */
 static bool unlimited(const char *path, size_t size)
 {
@@ -361,6 +382,7 @@ const fl_serve_pages fl_vital_pages = {
     .end = end,
     .answer = answer,
     .tick = tick,
+    .lost = lost,
     .tick_ms = 250,
     .unlimited = unlimited,
 };

@@ -17,8 +17,9 @@ static void fail(fl_recording *recording, int error)
 {
     recording->error = error;
     /* Take back what was written of an unfinished block; when that fails too, the reader finds the cut. */
-    if (ftruncate(recording->fd, (off_t)recording->size) == 0) {
-        (void)lseek(recording->fd, (off_t)recording->size, SEEK_SET);
+    int file = fl_descriptor_number(&recording->file);
+    if (file >= 0 && ftruncate(file, (off_t)recording->size) == 0) {
+        (void)lseek(file, (off_t)recording->size, SEEK_SET);
     }
 }
 
@@ -28,8 +29,13 @@ static void write_all(fl_recording *recording, struct iovec *parts, int count)
     for (int i = 0; i < count; i++) {
         total += parts[i].iov_len;
     }
+    if (!fl_file_may_have(recording->size + total)) {
+        recording->error = EFBIG;
+        return;
+    }
     for (uint64_t left = total; left > 0;) {
-        ssize_t written = writev(recording->fd, parts, count);
+        int file = fl_descriptor_number(&recording->file);
+        ssize_t written = file >= 0 ? writev(file, parts, count) : -1;
         if (written < 0 && errno == EINTR) {
             continue;
         }
@@ -53,8 +59,9 @@ static void write_all(fl_recording *recording, struct iovec *parts, int count)
 
 int fl_recording_open(fl_recording *recording, const char *path)
 {
-    *recording = (fl_recording){.fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
-    if (recording->fd < 0) {
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    *recording = (fl_recording){.file = fl_descriptor_own(file)};
+    if (recording->file.number < 0) {
         return errno;
     }
     struct {
@@ -65,15 +72,14 @@ int fl_recording_open(fl_recording *recording, const char *path)
     write_all(recording, &part, 1);
     int error = recording->error;
     if (error) {
-        close(recording->fd);
-        recording->fd = -1;
+        (void)fl_descriptor_close(&recording->file);
     }
     return error;
 }
 
 void fl_recording_block(fl_recording *recording, fl_block_type type, const void *payload, size_t size)
 {
-    if (recording->fd < 0 || recording->error) {
+    if (recording->file.number < 0 || recording->error) {
         return;
     }
     if (size > FL_RECORDING_MAX_PAYLOAD) {
@@ -92,8 +98,6 @@ void fl_recording_block(fl_recording *recording, fl_block_type type, const void 
 
 void fl_recording_close(fl_recording *recording)
 {
-    if (recording->fd >= 0 && close(recording->fd) != 0 && !recording->error) {
-        recording->error = errno;
-    }
-    recording->fd = -1;
+    int error = recording->file.number >= 0 ? fl_descriptor_close(&recording->file) : 0;
+    recording->error = recording->error ? recording->error : error;
 }

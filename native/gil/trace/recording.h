@@ -25,6 +25,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "machine/descriptor.h"
+
 #define FL_RECORDING_VERSION 2
 #define FL_RECORDING_MAX_PAYLOAD (16u << 20)
 
@@ -57,8 +59,9 @@ typedef enum {
 #define FL_FLAG_WHOLE 4u /* a drop, and its take `value` before it; other: the holder before */
 
 typedef struct {
-    int fd;        /* -1: not open */
-    int error;     /* errno of the first write that failed; nothing is written after it */
+    fl_descriptor file;
+    int error;     /* errno of the first write that failed; nothing is written after it. EBADF: the program
+                      has closed the file */
     uint64_t size; /* of the whole blocks written */
 } fl_recording;
 

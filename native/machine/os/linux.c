@@ -1,4 +1,4 @@
-/* Linux: affinity masks of any size, accounts per thread, futexes, eventfds, and process identities. */
+/* Linux: affinity masks of any size, accounts per thread, futexes, and process identities. */
 #define _GNU_SOURCE /* cpu_set_t of any size, RUSAGE_THREAD */
 
 #include "machine/os/unix.h"
@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -117,30 +116,6 @@ uint32_t fl_unpark_shared(const fl_atomic(uint32_t) *word, uint32_t most)
 void fl_unpark(const fl_atomic(uint32_t) *word)
 {
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1);
-}
-
-int fl_wakeup_open(int *wakeup)
-{
-    return *wakeup = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-}
-
-void fl_wakeup_close(int poll, int wakeup)
-{
-    (void)wakeup;
-    close(poll);
-}
-
-void fl_wakeup_ring(int wakeup)
-{
-    int error = errno;
-    eventfd_write(wakeup, 1); /* fails only when it has been rung 2^64 - 2 times since it was cleared */
-    errno = error;
-}
-
-void fl_wakeup_clear(int poll)
-{
-    eventfd_t count;
-    eventfd_read(poll, &count); /* fails when it was not rung, which is fine */
 }
 
 /* What /proc says of a process: false: nothing. `file` is its number, or "self". */

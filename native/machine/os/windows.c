@@ -151,12 +151,12 @@ static bool connect_to_itself(SOCKET made)
            connect(made, (struct sockaddr *)&here, size) == 0 && ioctlsocket(made, (long)FIONBIO, &on) == 0;
 }
 
-int fl_wakeup_open(int *wakeup)
+bool fl_wakeup_open(fl_wakeup *wakeup)
 {
     WSADATA data;
     errno = EMFILE;
     if (WSAStartup(MAKEWORD(2, 2), &data) != 0) {
-        return -1;
+        return false;
     }
     SOCKET made = WSASocketW(AF_INET, SOCK_DGRAM, IPPROTO_UDP, NULL, 0, WSA_FLAG_NO_HANDLE_INHERIT);
     if (made != INVALID_SOCKET && !connect_to_itself(made)) {
@@ -165,29 +165,29 @@ int fl_wakeup_open(int *wakeup)
     }
     if (made == INVALID_SOCKET) {
         WSACleanup();
-        return -1;
+        return false;
     }
-    return *wakeup = (int)made; /* handles have 32 bits in 64-bit processes, too */
+    wakeup->poll.number = wakeup->ring.number = (int)made; /* handles have 32 bits in 64-bit processes, too */
+    return true;
 }
 
-void fl_wakeup_close(int poll, int wakeup)
+void fl_wakeup_close(fl_wakeup *wakeup)
 {
-    (void)wakeup;
-    closesocket((SOCKET)poll);
+    closesocket((SOCKET)wakeup->poll.number);
     WSACleanup();
 }
 
-void fl_wakeup_ring(int wakeup)
+void fl_wakeup_ring(const fl_wakeup *wakeup)
 {
     DWORD error = GetLastError();
-    send((SOCKET)wakeup, "", 1, 0);
+    send((SOCKET)wakeup->ring.number, "", 1, 0);
     SetLastError(error);
 }
 
-void fl_wakeup_clear(int poll)
+void fl_wakeup_clear(const fl_wakeup *wakeup)
 {
     char some[64];
-    while (recv((SOCKET)poll, some, sizeof some, 0) > 0) {
+    while (recv((SOCKET)wakeup->poll.number, some, sizeof some, 0) > 0) {
     }
 }
 

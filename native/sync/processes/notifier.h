@@ -1,7 +1,7 @@
 /* notifier: a thread that sleeps on a word of shared memory (shm.h) in the place of a task, which cannot.
  *
  * What can wake a loop in another process is something that the kernel knows by a number of that process,
- * as an eventfd, and a word is not. So where a task has to wait, one thread of its process sleeps on the
+ * as a pipe, and a word is not. So where a task has to wait, one thread of its process sleeps on the
  * word, knows no Python, and gives one permit to a wait queue of this process when there may be something:
  * from there on it is the wait of a task like any other. One notifier serves one word, and one wait at a
  * time: tasks stand in a line for it. It is started when a task first has to wait, and stays until the

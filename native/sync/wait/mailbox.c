@@ -16,8 +16,7 @@ fl_mailbox *fl_mailbox_new(void)
     }
     mailbox->refs = 1;
     mailbox->generation = fl_fork_generation;
-    mailbox->poll = fl_wakeup_open(&mailbox->wakeup);
-    if (mailbox->poll < 0) {
+    if (!fl_wakeup_open(&mailbox->wakeup)) {
         free(mailbox);
         return NULL;
     }
@@ -27,7 +26,7 @@ fl_mailbox *fl_mailbox_new(void)
 void fl_mailbox_unref(fl_mailbox *mailbox)
 {
     if (fl_fetch_sub(&mailbox->refs, 1, acq_rel) == 1) { /* pairs with itself: the last sees what all did */
-        fl_wakeup_close(mailbox->poll, mailbox->wakeup);
+        fl_wakeup_close(&mailbox->wakeup);
         free(mailbox);
     }
 }
@@ -161,14 +160,14 @@ void fl_mailbox_post(fl_mailbox *mailbox, fl_waiter *waiter)
     if (top == FL_MAILBOX_CLOSED) {
         fl_waiter_unref(waiter); /* fl_mailbox_break settles it */
     } else if (top == NULL && !deferred(mailbox)) {
-        fl_wakeup_ring(mailbox->wakeup);
+        fl_wakeup_ring(&mailbox->wakeup);
     }
     fl_mailbox_unref(mailbox);
 }
 
 void fl_mailbox_hear(fl_mailbox *mailbox)
 {
-    fl_wakeup_clear(mailbox->poll);
+    fl_wakeup_clear(&mailbox->wakeup);
 }
 
 fl_waiter *fl_mailbox_drain(fl_mailbox *mailbox)

@@ -30,7 +30,7 @@ typedef struct fl_mailbox {
     bool closed;
     fl_waiter *all;
     fl_atomic(void *) wrapper; /* the loop's side */
-    int poll, wakeup;
+    fl_wakeup wakeup;
     struct fl_mailbox *listed, **link; /* these three are the thread table's, and under its lock */
     int64_t space;
 } fl_mailbox;

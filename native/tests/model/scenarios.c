@@ -82,26 +82,27 @@ bool model_wait_for(uint32_t wanted, int64_t deadline)
 fl_mailbox *mailbox;
 uint32_t wakeup;
 
-int fl_wakeup_open(int *which)
+bool fl_wakeup_open(fl_wakeup *which)
 {
-    return *which = 0;
+    (void)which;
+    return true;
 }
 
-void fl_wakeup_close(int poll, int which)
+void fl_wakeup_close(fl_wakeup *which)
 {
-    (void)poll, (void)which;
+    (void)which;
 }
 
-void fl_wakeup_ring(int which)
+void fl_wakeup_ring(const fl_wakeup *which)
 {
     (void)which;
     fl_store(&wakeup, 1, release); /* pairs with fl_wakeup_clear */
     fl_unpark(&wakeup);
 }
 
-void fl_wakeup_clear(int poll)
+void fl_wakeup_clear(const fl_wakeup *which)
 {
-    (void)poll;
+    (void)which;
     fl_store(&wakeup, 0, acquire); /* pairs with fl_wakeup_ring */
 }
 

@@ -29,24 +29,25 @@ static bool wait_at(fl_waitq *waitq)
 }
 
 /* The mailbox of no loop: no task waits here. */
-int fl_wakeup_open(int *wakeup)
+bool fl_wakeup_open(fl_wakeup *wakeup)
 {
-    return *wakeup = -1;
+    (void)wakeup;
+    return false;
 }
 
-void fl_wakeup_close(int poll, int wakeup)
-{
-    (void)poll, (void)wakeup;
-}
-
-void fl_wakeup_ring(int wakeup)
+void fl_wakeup_close(fl_wakeup *wakeup)
 {
     (void)wakeup;
 }
 
-void fl_wakeup_clear(int poll)
+void fl_wakeup_ring(const fl_wakeup *wakeup)
 {
-    (void)poll;
+    (void)wakeup;
+}
+
+void fl_wakeup_clear(const fl_wakeup *wakeup)
+{
+    (void)wakeup;
 }
 
 static fl_item *item(void)

@@ -77,7 +77,8 @@ if TYPE_CHECKING:
     "--token-file",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="With --serve: requests need the token in this file. An address other than loopback requires one.",
+    help="With --serve: every request needs the token in this file. An address other than loopback requires"
+    " one. [default: /holder and /threads need a random token, which is printed]",
 )
 @click.option(
     "--stalled-after",

@@ -180,8 +180,9 @@ def serve(
 
     Args:
         address: "HOST:PORT", "[HOST]:PORT" or "PORT", the host in digits; port 0: any, see ``Server.port``.
-        token: requests need ``Authorization: Bearer TOKEN``. An address that other machines can reach takes
-            one.
+        token: every request needs ``Authorization: Bearer TOKEN``. An address that other machines can reach
+            takes one. None: only requests for names need one, which is random: ``Server.token``. Without
+            it ``/holder`` and ``/threads`` answer 401, and the other two name no thread.
         stalled_after: seconds. ``/healthz`` answers 503 when one thread has kept the GIL for so long without
             using a core, or threads have waited so long for a free one.
         busy_after: seconds; the same for a thread that uses a core. None: a thread may compute for ever.

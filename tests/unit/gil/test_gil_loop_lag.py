@@ -195,11 +195,11 @@ async def late(lag: fairlead.gil.LoopLag) -> None:
             await asyncio.sleep(0.001)
 
 
-def asked(port: int) -> dict[str, float]:
+def asked(server: fairlead.gil.Server) -> dict[str, float]:
     """Each line of /metrics that is about loops."""
-    status, body = ask(port, "/metrics")
+    status, body = 429, ""
     while status == 429:
-        status, body = ask(port, "/metrics")
+        status, body = ask(server.port, "/metrics", Authorization=f"Bearer {server.token}")
     lines = (line.rsplit(" ", 1) for line in body.splitlines() if line.startswith("fairlead_loop"))
     return {name: float(value) for name, value in lines}
 
@@ -211,7 +211,7 @@ def test_metrics_of_the_endpoint_are_those_of_the_watch() -> None:
             fairlead.gil.watch_loop(interval=0.005, threshold=0.02) as lag,
         ):
             await late(lag)
-            told = asked(server.port)  # in the loop's own thread, so that no beat comes in between
+            told = asked(server)  # in the loop's own thread, so that no beat comes in between
             mine = (line.rsplit(" ", 1) for line in lag.prometheus().splitlines() if line[0] != "#")
             for name, value in mine:
                 family, brace, rest = name.partition("{")
@@ -227,9 +227,9 @@ def test_metrics_of_the_endpoint_are_those_of_the_watch() -> None:
 def test_loop_that_is_late_now_is_reported_as_overdue() -> None:
     async def main() -> None:
         with fairlead.gil.serve("0") as server, fairlead.gil.watch_loop(interval=0.005):
-            until(lambda: asked(server.port)['fairlead_loop_overdue_seconds{loop="overdue"}'] > 0)
+            until(lambda: asked(server)['fairlead_loop_overdue_seconds{loop="overdue"}'] > 0)
         with fairlead.gil.serve("0") as server:
-            assert asked(server.port)['fairlead_loop_overdue_seconds{loop="overdue"}'] == 0
+            assert asked(server)['fairlead_loop_overdue_seconds{loop="overdue"}'] == 0
 
     in_a_thread("overdue", main())
 

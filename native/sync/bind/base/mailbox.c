@@ -360,7 +360,7 @@ void fl_mailbox_deliver(fl_mailbox *body)
         if (PyErr_Occurred()) {
             fl_raise_later((PyObject *)self);
         }
-        fl_wakeup_ring(body->wakeup);
+        fl_wakeup_ring(&body->wakeup);
     }
     Py_XDECREF(self);
     PyErr_Restore(type, value, traceback);
@@ -380,7 +380,7 @@ static PyObject *mailbox_call(PyObject *op, PyObject *args, PyObject *kwargs)
 
 static PyObject *mailbox_fileno(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return PyLong_FromLong(((mailbox *)op)->body->poll);
+    return PyLong_FromLong(((mailbox *)op)->body->wakeup.poll.number);
 }
 
 static PyObject *mailbox_close(PyObject *op, PyObject *Py_UNUSED(ignored))

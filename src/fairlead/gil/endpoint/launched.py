@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from fairlead.errors import FairleadError
 from fairlead.gil.endpoint.server import Server
@@ -22,7 +23,7 @@ def begin(wanted: dict[str, Any]) -> str | None:
     if wanted["pid"] != os.getpid():
         return None
     try:
-        Server(
+        server = Server(
             wanted["address"],
             read_token(wanted["token_file"]),
             wanted["stalled_after"],
@@ -30,6 +31,11 @@ def begin(wanted: dict[str, Any]) -> str | None:
         )
     except (FairleadError, OSError) as error:
         return str(error)
+    if wanted["token_file"] is None and sys.stderr is not None:
+        header = f"-H 'Authorization: Bearer {server.token}'"
+        said = f"fairlead: serving {server.url}/healthz and /metrics; /holder and /threads need a token:"
+        sys.stderr.write(f"{said} curl {header} {server.url}/holder\n")
+        sys.stderr.flush()
     return None
 
 

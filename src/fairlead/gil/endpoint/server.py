@@ -27,6 +27,7 @@ class Server:
     Attributes:
         host: the address that it listens at.
         port: the port; the one that the system chose, if 0 was asked for.
+        token: what a request for names of threads, functions and files needs; random if none was given.
     """
 
     def __init__(
@@ -37,11 +38,12 @@ class Server:
             check_token(token)
         elif not is_loopback(self.host):
             raise UsageError(f"other machines can reach {self.host}: give a token, or serve at 127.0.0.1")
+        self.token = token or os.urandom(16).hex()
         limits = checked_ns("stalled_after", stalled_after), checked_ns("busy_after", busy_after)
         self._window: Window | None = None
-        self._begin(token, *limits)
+        self._begin(token is not None, *limits)
 
-    def _begin(self, token: str | None, stalled_ns: int | None, busy_ns: int | None) -> None:
+    def _begin(self, for_all: bool, stalled_ns: int | None, busy_ns: int | None) -> None:
         global _current
         require()
         from fairlead import _probe
@@ -51,7 +53,7 @@ class Server:
                 raise UsageError(f"this process serves already, at {_current.url}: stop that first")
             window = Window(None)
             try:
-                self.port = _probe.serve(self.host, self.port, token, stalled_ns or 0, busy_ns)
+                self.port = _probe.serve(self.host, self.port, self.token, for_all, stalled_ns or 0, busy_ns)
             except OSError as error:
                 window.close()
                 raise OutputError(

@@ -38,7 +38,7 @@ class Recorder:
         wait_threshold: float | None,
         events: bool,
         counters_interval: float,
-        lease: int = -1,
+        lease: str | None = None,
     ) -> None:
         if not 0.01 <= counters_interval < 1e9:
             raise UsageError(f"counters_interval is in seconds, at least 0.01, and not {counters_interval!r}")
@@ -131,15 +131,14 @@ class Recorder:
             names.unfollow()
             error = _probe.record_stop()
             window.close()
-            if self._lease >= 0:
-                os.close(self._lease)
         if _current is self:
             _current = None
         atexit.unregister(self._at_exit)
         if error:
-            raise OutputError(
-                f"{self._path} is not complete: {os.strerror(error)}; what was written can be read"
-            )
+            from errno import EBADF
+
+            why = "the program has closed it" if error == EBADF else os.strerror(error)
+            raise OutputError(f"{self._path} is not complete: {why}; what was written can be read")
 
     def _at_exit(self) -> None:
         """No caller is left to raise an error to."""

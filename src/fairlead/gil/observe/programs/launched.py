@@ -39,11 +39,7 @@ def begin(settings: dict[str, Any]) -> str | None:
 
 def attach(wanted: dict[str, Any]) -> str:
     """In a program that runs already: begin a recording. "ok", or why not."""
-    lease = os.open(wanted["lease"], os.O_RDONLY)
-    said = _start(wanted, lease)
-    if said != "ok":
-        os.close(lease)
-    return said
+    return _start(wanted)
 
 
 def detach() -> str:
@@ -61,10 +57,14 @@ def _failure(wanted: dict[str, Any]) -> str | None:
     return None if said == "ok" else f"process {os.getpid()} is not recorded: {said}"
 
 
-def _start(wanted: dict[str, Any], lease: int = -1) -> str:
+def _start(wanted: dict[str, Any]) -> str:
     try:
         recorder.Recorder(
-            wanted["out"], wanted["threshold_s"], wanted["events"], wanted["counters_s"], lease
+            wanted["out"],
+            wanted["threshold_s"],
+            wanted["events"],
+            wanted["counters_s"],
+            wanted["lease"] or None,
         ).start()
     except FairleadError as error:
         return str(error)
