@@ -114,9 +114,11 @@ void fl_hooks_show(fl_control_page *page);
    With the GIL held. */
 void fl_hooks_release(void);
 
-/* Sets the observer or the scheduler from now on; NULL: none. The hooks are in. With the GIL held.
- * fl_hooks_schedule returns NULL, or why the table cannot be changed. */
+/* From now on there is this observer; NULL: none. The hooks are in. With the GIL held. */
 void fl_hooks_observe(const fl_observer *observer);
+
+/* From now on there is this scheduler. The hooks are in. With the GIL held. NULL, or why the table cannot be
+   changed. */
 const char *fl_hooks_schedule(const fl_scheduler *scheduler);
 
 /* There is an observer. */
