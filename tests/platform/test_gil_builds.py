@@ -14,7 +14,7 @@ from typing import Any
 import builds
 import pytest
 from builds import NATIVE, SCHEDULED, answer, compiled, embedder, ran, runtime, writable_dynamic_cleared
-from scheduled import HEAD, INTERPRETERS, run
+from scheduled import GIL, HEAD, INTERPRETERS, run
 
 from fairlead.gil.observe.access import why_not
 
@@ -197,6 +197,38 @@ thread.join()
 print(json.dumps(bool(other.is_overwritten())))
 """
     assert interposed(program) is False
+
+
+def test_wait_that_ends_the_rest_of_the_hooks_does_not_begin_before_they_were_in(
+    interposed: Callable[..., Any],
+) -> None:
+    """Its thread once waited for the GIL's mutex, while the hooks were in, and did not take the GIL then."""
+    program = """
+from fairlead.gil.schedule import outside
+library = ctypes.PyDLL(sys.argv[1])  # keeps the GIL
+with gil.observe():
+    assert library.lock_in_a_thread(landmark, ctypes.c_void_p(gil_address() + MUTEX))
+    gil.counters()  # what it imports; reading a file would drop the GIL
+gil.schedule(policy="stock")
+taken = threading.Event()
+@ctypes.CFUNCTYPE(None)
+def take():
+    taken.set()
+sys.setswitchinterval(1000)
+with outside._page(os.getpid()) as page, memoryview(page).cast("I") as words:
+    assert outside.HOOKS[words[outside._HOOKS]] == "resting"
+    told = time.monotonic()
+    library.call_in_the_thread(take)
+    while outside.HOOKS[words[outside._HOOKS]] == "resting":
+        pass
+    with gil.observe():
+        waited = gil.counters()["fairlead_gil_waited_seconds_total"]
+        since = time.monotonic() - told
+        assert not taken.is_set()
+taken.wait()
+print(json.dumps([0 < waited, waited <= since]))
+"""
+    assert interposed(GIL + program) == [True, True]
 
 
 PENDING = """

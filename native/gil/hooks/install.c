@@ -60,6 +60,7 @@ static const char taken_by_others[] = "another library has hooked the functions 
 
 static const char *put_in(void)
 {
+    fl_waits_from_now_on();
     int error = put_all_in();
     if (error) {
         take_out(FL_FUNCTIONS);
@@ -141,6 +142,7 @@ static const char *rouse(void)
     if (others_have_come()) {
         return taken_by_others;
     }
+    fl_waits_from_now_on();
     int error = put_all_in();
     if (error) {
         take_out(FL_FUNCTIONS);
