@@ -15,7 +15,7 @@ static void *watched_page;
 static _Atomic(void *) opened; /* the page that may be written to, while fl_got_set() is at it */
 static atomic_uint crossings;
 
-/* In place of the C library's: opens and closes of one page must come in pairs, whatever threads make them. */
+/* In place of the C library's: opens and closes of a page must come in pairs, whichever threads make them. */
 int mprotect(void *page, size_t size, int protection)
 {
     bool opens = protection & PROT_WRITE;

@@ -231,6 +231,67 @@ print(json.dumps([0 < waited, waited <= since]))
     assert interposed(GIL + program) == [True, True]
 
 
+UNSEEN = "threads wait for the GIL, and fairlead's hooks do not see them"
+
+
+def test_program_whose_waits_another_library_hides_is_not_scheduled_and_fairlead_says_so_once(
+    interposed: Callable[..., Any],
+) -> None:
+    program = """
+import subprocess
+gil.schedule()
+before = gil.scheduler().policy
+assert other.hide_waits(landmark)
+spinners(2)
+while gil.scheduler().policy != "stock":
+    pass
+gil.schedule()  # which asks for it again
+while gil.scheduler().policy != "stock":
+    pass
+stop.set()
+status = [sys.executable, "-m", "fairlead", "ctl", "--pid", str(os.getpid()), "status"]
+answer = subprocess.run(status, stdout=subprocess.PIPE, text=True).stdout
+print(json.dumps([before, answer.partition(": ")[2]]))
+"""
+    said = f"{UNSEEN}; the interpreter's own scheduling is in force"
+    status = "policy stock: threads wait for the GIL, and the hooks do not see them\n"
+    assert interposed(program, said) == ["interactive", status]
+
+
+def test_observation_whose_waits_another_library_hides_says_so_once(
+    interposed: Callable[..., Any],
+) -> None:
+    program = """
+before, pipe = os.dup(2), os.pipe()
+with gil.observe():
+    assert other.hide_waits(landmark)
+    os.dup2(pipe[1], 2)
+    spinners(2)
+    line = os.read(pipe[0], 1000)
+    stop.set()
+os.dup2(before, 2)
+os.write(2, line)
+print("true")
+"""
+    assert interposed(program, f"{UNSEEN}; such waits are not counted")
+
+
+def test_a_hook_that_the_dynamic_linker_overwrites_while_threads_compute_is_put_in_again(
+    interposed: Callable[..., Any],
+) -> None:
+    program = """
+gil.schedule()
+gil.scheduler()  # the hooks do not rest
+assert other.overwrite(landmark, b"pthread_cond_timedwait")
+spinners(2)
+while other.is_overwritten():
+    pass
+stop.set()
+print(json.dumps(gil.scheduler().policy))
+"""
+    assert interposed(program) == "interactive"
+
+
 PENDING = """
 #include <Python.h>
 #include <time.h>

@@ -221,12 +221,40 @@ const char *fl_hooks_wake(void)
     return failure;
 }
 
+static bool bypassed; /* on the main interpreter's GIL; with `waking` held */
+
 void fl_hooks_show(fl_control_page *page)
 {
     pthread_mutex_lock(&waking);
-    atomic_store(&page->hooks, HOT(resting) ? FL_RESTING : FL_AWAKE);
+    atomic_store(&page->hooks, HOT(resting) ? FL_RESTING : bypassed ? FL_BYPASSED : FL_AWAKE);
     atomic_store_explicit(&fl_control_here, page, memory_order_release);
     pthread_mutex_unlock(&waking);
+}
+
+void fl_hooks_asked_by_unseen(fl_gil *gil)
+{
+    if (atomic_fetch_add_explicit(&gil->unseen, 1, memory_order_relaxed) + 1 != FL_UNSEEN_ENOUGH) {
+        return;
+    }
+    if (!all_there()) {
+        (void)put_all_in();
+        if (all_there()) {
+            atomic_store_explicit(&gil->unseen, 0, memory_order_relaxed);
+            return;
+        }
+    }
+    pthread_mutex_lock(&waking);
+    bool main = gil->index == 0;
+    if (main && !bypassed) {
+        bypassed = true;
+        atomic_store(&fl_control()->hooks, FL_BYPASSED);
+    }
+    pthread_mutex_unlock(&waking);
+    if (main) {
+        fl_hooks_tell("threads wait for the GIL, and fairlead's hooks do not see them",
+                      HOT(scheduler) ? "; the interpreter's own scheduling is in force"
+                                     : "; such waits are not counted");
+    }
 }
 
 /* ---- Fork and preparation */

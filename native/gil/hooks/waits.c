@@ -102,6 +102,9 @@ void fl_waits_begin(fl_gil *gil, fl_seat *seat)
 {
     uint64_t now = fl_gil_now(gil), since = fl_waits_wanted_since(gil, seat, now);
     seat->t_want = since ? since : now;
+    if (UNLIKELY(atomic_load_explicit(&gil->unseen, memory_order_relaxed)) && !fl_hooks_miss_waiters(gil)) {
+        atomic_store_explicit(&gil->unseen, 0, memory_order_relaxed);
+    }
     queue_up(gil, seat);
     const fl_observer *observer = HOT(observer);
     if (observer) {

@@ -110,6 +110,11 @@ const char *fl_modes_obey(fl_gil *gil, fl_policy *policy, uint64_t now)
     return news;
 }
 
+void fl_modes_stand_back(fl_gil *gil, fl_policy *policy)
+{
+    change(gil, policy, FL_MODE_STOCK, settings.share);
+}
+
 void fl_modes_tripped(fl_gil *gil, const fl_policy *policy)
 {
     atomic_fetch_add(&trips, 1);

@@ -64,6 +64,9 @@ static inline fl_policy *fl_modes_policy_now(fl_gil *gil)
    message to print; NULL: none. */
 const char *fl_modes_obey(fl_gil *gil, fl_policy *policy, uint64_t now);
 
+/* From now on this GIL is not scheduled, because its waiters are not seen. */
+void fl_modes_stand_back(fl_gil *gil, fl_policy *policy);
+
 /* The watchdog has ended scheduling. */
 void fl_modes_tripped(fl_gil *gil, const fl_policy *policy);
 

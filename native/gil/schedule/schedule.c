@@ -292,6 +292,9 @@ static bool acquired_anew(fl_gil *gil, fl_seat *seat, uint64_t now)
             seat->wakes = true;
             fl_modes_tripped(gil, policy);
         }
+        if (UNLIKELY(fl_hooks_miss_waiters(gil)) && policy->mode != FL_MODE_STOCK) {
+            fl_modes_stand_back(gil, policy);
+        }
     }
     return false; /* a thread that dropped it before there was a scheduler may wait for this */
 }

@@ -22,7 +22,7 @@ from fairlead.record.policies import CANARY_STATES, CanaryState, policy_name
 
 Order = Literal["status", "stock", "interactive", "off"]
 ORDERS: tuple[Order, ...] = get_args(Order)
-Hooks = Literal["awake", "resting", "out"]
+Hooks = Literal["awake", "resting", "out", "bypassed"]
 HOOKS: tuple[Hooks, ...] = get_args(Hooks)
 
 _MAGIC, _VERSION = 0x4C544346, 2
@@ -44,7 +44,7 @@ class Answer:
     """A thread has looked since the order was given; else the first to take the GIL will obey it."""
     hooks: Hooks
     """Resting: no thread has waited for the GIL yet, so that there is nothing to schedule. Out: one has, and
-    they could not be put in."""
+    they could not be put in. Bypassed: they are in, and do not see the threads that wait."""
     order: Order
     """What the first thread to look will obey, or the last has; status: what the program asks for."""
     policy: str
