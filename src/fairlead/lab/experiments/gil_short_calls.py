@@ -6,9 +6,9 @@ EXPERIMENT = {
     "question": "How much does a thread compute beside n threads that make short C calls?",
     "explanation": (
         "hashlib lets go of the GIL while it hashes 16 kB, which takes some 10 to 40 us, and so do many "
-        "other C calls: zlib, sqlite3, small reads and writes. With the interpreter's own scheduling a computing "
-        "thread then takes the GIL, and each call waits a switch interval for it. A scheduler that favours "
-        "the calls takes that time from the computing thread."
+        "other C calls: zlib, sqlite3, small reads and writes. With the interpreter's own scheduling a "
+        "computing thread then takes the GIL, and a call that returns while it computes waits a switch "
+        "interval. A scheduler that favours the calls takes that time from the computing thread."
     ),
     "size_name": "threads",
     "smallest": 1,
