@@ -28,9 +28,9 @@
 /* After a hold this long the observer gets a report of the next take, even if no thread waits. */
 #define FL_LONG_HOLD_NS 1000000
 
-/* So many holders in a row were asked to drop the GIL by waiters that no hook has seen: so none is, because
-   another library's hook does not pass their calls on, or the interpreter makes them elsewhere. A few are
-   threads that began to wait before the hooks were in. */
+/* After so many requests in a row by waiters that no hook has seen, the hooks see none: another library's
+   hook does not pass their calls on, or the interpreter makes them elsewhere. A few requests are by threads
+   that began to wait before the hooks were in. */
 #define FL_UNSEEN_ENOUGH 16
 
 typedef struct {
@@ -137,14 +137,15 @@ uint64_t fl_hooks_active_ns(void);
    Called by any thread that is about to have a GIL; takes some ns when all hooks are in. */
 void fl_hooks_reinstall(void);
 
-/* Whether the waiters of this GIL are not seen. It was said in one line then. Any thread. */
+/* Whether the waiters of this GIL are not seen. Any thread. */
 static inline bool fl_hooks_miss_waiters(const fl_gil *gil)
 {
     return atomic_load_explicit(&gil->unseen, memory_order_relaxed) >= FL_UNSEEN_ENOUGH;
 }
 
-/* A holder of this GIL was asked to drop it by a waiter that no hook has seen. By that holder, which has
-   dropped it. */
+/* The present thread was asked to drop this GIL by a waiter that no hook has seen, and has done so. Puts
+   hooks in again, as fl_hooks_reinstall, or says in one line that waiters are not seen. Not under the
+   mutex. */
 void fl_hooks_asked_by_unseen(fl_gil *gil);
 
 /* ---- hooks.c */
