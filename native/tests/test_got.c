@@ -1,10 +1,30 @@
 /* The table of this very program: getppid() stands for what the interpreter calls through its own. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
 #include "check.h"
 #include "gil/interpreter/got.h"
+
+static void *watched_page;
+static _Atomic(void *) opened; /* the page that may be written to, while fl_got_set() is at it */
+static atomic_uint crossings;
+
+/* In place of the C library's: opens and closes of a page must come in pairs, whichever threads make them. */
+int mprotect(void *page, size_t size, int protection)
+{
+    bool opens = protection & PROT_WRITE;
+    if (page == watched_page) {
+        crossings += atomic_exchange(&opened, opens ? page : NULL) != (opens ? NULL : page);
+        sched_yield(); /* another thread's turn, if it may have one */
+    }
+    return (int)syscall(SYS_mprotect, page, size, protection);
+}
 
 static pid_t ours(void)
 {
@@ -103,6 +123,38 @@ static void test_a_page_that_another_closes_meanwhile_is_opened(void)
     CHECK_EQUAL(munmap(slot, size), 0);
 }
 
+enum { TURNS = 2000 };
+
+/* Hooks a slot of its own and takes the hook out, again and again. */
+static void *hooks_and_takes_out(void *slot)
+{
+    fl_got_function function = {.name = "getppid"};
+    fl_got_note(&function, slot);
+    for (int turn = 0; turn < TURNS; turn++) {
+        CHECK_EQUAL(fl_got_set(&function, our_hook.address), 0);
+        CHECK_EQUAL(fl_got_restore(&function, our_hook.address), 0);
+    }
+    return NULL;
+}
+
+static void test_threads_that_change_slots_of_one_page_do_so_one_after_another(void)
+{
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    void **slots = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pthread_t threads[2];
+    CHECK(slots != MAP_FAILED);
+    watched_page = slots;
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, hooks_and_takes_out, &slots[i]), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
+    }
+    watched_page = NULL;
+    CHECK_EQUAL(crossings, 0);
+    CHECK_EQUAL(munmap(slots, size), 0);
+}
+
 int main(void)
 {
     test_an_address_in_no_object_is_not_found();
@@ -110,5 +162,6 @@ int main(void)
     test_a_hook_is_called_until_it_is_taken_out();
     test_a_hook_that_others_put_over_ours_stays();
     test_a_page_that_another_closes_meanwhile_is_opened();
+    test_threads_that_change_slots_of_one_page_do_so_one_after_another();
     return 0;
 }

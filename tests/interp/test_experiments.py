@@ -50,6 +50,7 @@ DONE = {
     **dict.fromkeys(("gil.battle", "gil.countdown", "gil.trace"), "counted"),
     **dict.fromkeys(("gil.convoy", "gil.open-loop"), "asked"),
     "gil.sha256": "hashed",
+    "gil.short-calls": "called",
     "gil.signal": "computed",
     "gil.simulate": "threads",
     "gil.thread-cost": "lived",
@@ -61,6 +62,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "gil.countdown": {"steps": 50_000},
     "gil.open-loop": {"seconds": 0.2},
     "gil.sha256": {"megabytes": 8},
+    "gil.short-calls": {"seconds": 0.2},
     "gil.signal": {"signals": 3},
 }
 SMALL |= {name: {"task": "tiny"} for name in CATALOGUE if name.startswith("party.")}

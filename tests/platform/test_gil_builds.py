@@ -15,7 +15,7 @@ import builds
 import pytest
 from builds import NATIVE, SCHEDULED, answer, compiled, embedder, ran, runtime, writable_dynamic_cleared
 from commands import FAIRLEAD
-from scheduled import HEAD, INTERPRETERS, run
+from scheduled import GIL, HEAD, INTERPRETERS, run
 
 from fairlead.gil.observe.access import why_not
 
@@ -204,6 +204,99 @@ thread.join()
 print(json.dumps(bool(other.is_overwritten())))
 """
     assert interposed(program) is False
+
+
+def test_wait_that_ends_the_rest_of_the_hooks_does_not_begin_before_they_were_in(
+    interposed: Callable[..., Any],
+) -> None:
+    """Its thread once waited for the GIL's mutex, while the hooks were in, and did not take the GIL then."""
+    program = """
+from fairlead.gil.schedule import outside
+library = ctypes.PyDLL(sys.argv[1])  # keeps the GIL
+with gil.observe():
+    assert library.lock_in_a_thread(landmark, ctypes.c_void_p(gil_address() + MUTEX))
+    gil.counters()  # what it imports; reading a file would drop the GIL
+gil.schedule(policy="stock")
+taken = threading.Event()
+@ctypes.CFUNCTYPE(None)
+def take():
+    taken.set()
+sys.setswitchinterval(1000)
+with outside._page(os.getpid()) as page, memoryview(page).cast("I") as words:
+    assert outside.HOOKS[words[outside._HOOKS]] == "resting"
+    told = time.monotonic()
+    library.call_in_the_thread(take)
+    while outside.HOOKS[words[outside._HOOKS]] == "resting":
+        pass
+    with gil.observe():
+        waited = gil.counters()["fairlead_gil_waited_seconds_total"]
+        since = time.monotonic() - told
+        assert not taken.is_set()
+taken.wait()
+print(json.dumps([0 < waited, waited <= since]))
+"""
+    assert interposed(GIL + program) == [True, True]
+
+
+UNSEEN = "threads wait for the GIL, and fairlead's hooks do not see them"
+
+
+def test_program_whose_waits_another_library_hides_is_not_scheduled_and_fairlead_says_so_once(
+    interposed: Callable[..., Any],
+) -> None:
+    program = """
+import subprocess
+gil.schedule()
+before = gil.scheduler().policy
+assert other.hide_waits(landmark)
+spinners(2)
+while gil.scheduler().policy != "stock":
+    pass
+gil.schedule()  # which asks for it again
+while gil.scheduler().policy != "stock":
+    pass
+stop.set()
+status = [sys.executable, "-m", "fairlead", "ctl", "--pid", str(os.getpid()), "status"]
+answer = subprocess.run(status, stdout=subprocess.PIPE, text=True).stdout
+print(json.dumps([before, answer.partition(": ")[2]]))
+"""
+    said = f"{UNSEEN}; the interpreter's own scheduling is in force"
+    status = "policy stock: threads wait for the GIL, and the hooks do not see them\n"
+    assert interposed(program, said) == ["interactive", status]
+
+
+def test_observation_whose_waits_another_library_hides_says_so_once(
+    interposed: Callable[..., Any],
+) -> None:
+    program = """
+before, pipe = os.dup(2), os.pipe()
+with gil.observe():
+    assert other.hide_waits(landmark)
+    os.dup2(pipe[1], 2)
+    spinners(2)
+    line = os.read(pipe[0], 1000)
+    stop.set()
+os.dup2(before, 2)
+os.write(2, line)
+print("true")
+"""
+    assert interposed(program, f"{UNSEEN}; such waits are not counted")
+
+
+def test_a_hook_that_the_dynamic_linker_overwrites_while_threads_compute_is_put_in_again(
+    interposed: Callable[..., Any],
+) -> None:
+    program = """
+gil.schedule()
+gil.scheduler()  # the hooks do not rest
+assert other.overwrite(landmark, b"pthread_cond_timedwait")
+spinners(2)
+while other.is_overwritten():
+    pass
+stop.set()
+print(json.dumps(gil.scheduler().policy))
+"""
+    assert interposed(program) == "interactive"
 
 
 PENDING = """

@@ -35,6 +35,7 @@ enum {
     FL_AWAKE,
     FL_RESTING,     /* no thread has waited for the GIL yet; the first that does obeys */
     FL_CANNOT_WAKE, /* one has, and they could not be put in */
+    FL_BYPASSED,    /* they are in, and do not see the threads that wait */
 };
 
 typedef struct {

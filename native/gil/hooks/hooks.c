@@ -276,7 +276,9 @@ static int hook_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
         return fl_find_real.wait(cond, mutex);
     }
     const fl_scheduler *scheduler = HOT(scheduler);
-    if (scheduler && scheduler->switched(gil, seat)) {
+    if (UNLIKELY(!seat->forced_out)) { /* only a request brings a thread here */
+        fl_hooks_asked_by_unseen(gil);
+    } else if (scheduler && scheduler->switched(gil, seat)) {
         return 0;
     }
     /* Relaxed: a reader from outside takes the values as of that moment. */

@@ -28,6 +28,11 @@
 /* After a hold this long the observer gets a report of the next take, even if no thread waits. */
 #define FL_LONG_HOLD_NS 1000000
 
+/* After so many requests in a row by waiters that no hook has seen, the hooks see none: another library's
+   hook does not pass their calls on, or the interpreter makes them elsewhere. A few requests are by threads
+   that began to wait before the hooks were in. */
+#define FL_UNSEEN_ENOUGH 16
+
 typedef struct {
     /* A thread was seen for the first time, or has ended; seat->waiting: it was still waiting. */
     void (*thread_start)(fl_gil *gil, fl_seat *seat);
@@ -114,9 +119,11 @@ void fl_hooks_show(fl_control_page *page);
    With the GIL held. */
 void fl_hooks_release(void);
 
-/* Sets the observer or the scheduler from now on; NULL: none. The hooks are in. With the GIL held.
- * fl_hooks_schedule returns NULL, or why the table cannot be changed. */
+/* From now on there is this observer; NULL: none. The hooks are in. With the GIL held. */
 void fl_hooks_observe(const fl_observer *observer);
+
+/* From now on there is this scheduler. The hooks are in. With the GIL held. NULL, or why the table cannot be
+   changed. */
 const char *fl_hooks_schedule(const fl_scheduler *scheduler);
 
 /* There is an observer. */
@@ -129,6 +136,17 @@ uint64_t fl_hooks_active_ns(void);
    call while the hook was put in. Not where another library has put its own, which passes on to ours.
    Called by any thread that is about to have a GIL; takes some ns when all hooks are in. */
 void fl_hooks_reinstall(void);
+
+/* Whether the waiters of this GIL are not seen. Any thread. */
+static inline bool fl_hooks_miss_waiters(const fl_gil *gil)
+{
+    return atomic_load_explicit(&gil->unseen, memory_order_relaxed) >= FL_UNSEEN_ENOUGH;
+}
+
+/* The present thread was asked to drop this GIL by a waiter that no hook has seen, and has done so. Puts
+   hooks in again, as fl_hooks_reinstall, or says in one line that waiters are not seen. Not under the
+   mutex. */
+void fl_hooks_asked_by_unseen(fl_gil *gil);
 
 /* ---- hooks.c */
 

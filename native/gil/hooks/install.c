@@ -24,8 +24,6 @@ static void take_out(int count)
     }
 }
 
-static pthread_mutex_t mending = PTHREAD_MUTEX_INITIALIZER;
-
 /* Of hooks that do not rest. */
 static bool wanted(int function)
 {
@@ -62,6 +60,7 @@ static const char taken_by_others[] = "another library has hooked the functions 
 
 static const char *put_in(void)
 {
+    fl_waits_from_now_on();
     int error = put_all_in();
     if (error) {
         take_out(FL_FUNCTIONS);
@@ -143,6 +142,7 @@ static const char *rouse(void)
     if (others_have_come()) {
         return taken_by_others;
     }
+    fl_waits_from_now_on();
     int error = put_all_in();
     if (error) {
         take_out(FL_FUNCTIONS);
@@ -202,10 +202,13 @@ void fl_hooks_tell(const char *news, const char *more)
     }
 }
 
+/* Guards the end of their rest. */
+static pthread_mutex_t waking = PTHREAD_MUTEX_INITIALIZER;
+
 const char *fl_hooks_wake(void)
 {
     const char *failure = NULL;
-    pthread_mutex_lock(&mending);
+    pthread_mutex_lock(&waking);
     if (HOT(resting)) {
         failure = rouse();
         HOT_SET(resting, failure != NULL);
@@ -214,16 +217,44 @@ const char *fl_hooks_wake(void)
     if (failure) {
         tell_once(failure);
     }
-    pthread_mutex_unlock(&mending);
+    pthread_mutex_unlock(&waking);
     return failure;
 }
 
+static bool bypassed; /* on the main interpreter's GIL; with `waking` held */
+
 void fl_hooks_show(fl_control_page *page)
 {
-    pthread_mutex_lock(&mending);
-    atomic_store(&page->hooks, HOT(resting) ? FL_RESTING : FL_AWAKE);
+    pthread_mutex_lock(&waking);
+    atomic_store(&page->hooks, HOT(resting) ? FL_RESTING : bypassed ? FL_BYPASSED : FL_AWAKE);
     atomic_store_explicit(&fl_control_here, page, memory_order_release);
-    pthread_mutex_unlock(&mending);
+    pthread_mutex_unlock(&waking);
+}
+
+void fl_hooks_asked_by_unseen(fl_gil *gil)
+{
+    if (atomic_fetch_add_explicit(&gil->unseen, 1, memory_order_relaxed) + 1 != FL_UNSEEN_ENOUGH) {
+        return;
+    }
+    if (!all_there()) {
+        (void)put_all_in();
+        if (all_there()) {
+            atomic_store_explicit(&gil->unseen, 0, memory_order_relaxed);
+            return;
+        }
+    }
+    pthread_mutex_lock(&waking);
+    bool main = gil->index == 0;
+    if (main && !bypassed) {
+        bypassed = true;
+        atomic_store(&fl_control()->hooks, FL_BYPASSED);
+    }
+    pthread_mutex_unlock(&waking);
+    if (main) {
+        fl_hooks_tell("threads wait for the GIL, and fairlead's hooks do not see them",
+                      HOT(scheduler) ? "; the interpreter's own scheduling is in force"
+                                     : "; such waits are not counted");
+    }
 }
 
 /* ---- Fork and preparation */
@@ -232,7 +263,8 @@ void fl_hooks_show(fl_control_page *page)
    GIL anew, and this thread takes it, as soon as it knows that it is a child. */
 static void forked(void)
 {
-    pthread_mutex_init(&mending, NULL);
+    pthread_mutex_init(&waking, NULL);
+    fl_got_forked();
     fl_seat *seat = fl_registry_here.seat;
     fl_gil *kept = NULL;
     if (installations > 0) {
@@ -379,19 +411,12 @@ bool fl_hooks_observed(void)
 
 const char *fl_hooks_schedule(const fl_scheduler *scheduler)
 {
-    fl_got_function *unlock = &fl_find_functions[FL_UNLOCK];
-    void *hook = fl_hooks_table[FL_UNLOCK].address;
-    int error = 0;
-    if (scheduler && !fl_got_is(unlock, hook)) {
-        error = fl_got_set(unlock, hook);
+    int error = fl_got_set(&fl_find_functions[FL_UNLOCK], fl_hooks_table[FL_UNLOCK].address);
+    if (error) {
+        return fl_got_failure(error);
     }
-    if (!error) {
-        HOT_SET(scheduler, scheduler);
-    }
-    if (!scheduler) {
-        (void)fl_got_restore(unlock, hook);
-    }
-    return error ? fl_got_failure(error) : NULL;
+    HOT_SET(scheduler, scheduler);
+    return NULL;
 }
 
 uint64_t fl_hooks_active_ns(void)
@@ -401,9 +426,8 @@ uint64_t fl_hooks_active_ns(void)
 
 void fl_hooks_reinstall(void)
 {
-    if (UNLIKELY(!all_there()) && pthread_mutex_trylock(&mending) == 0) {
+    if (UNLIKELY(!all_there())) {
         (void)put_all_in();
-        pthread_mutex_unlock(&mending);
     }
 }
 

@@ -14,10 +14,18 @@
 #define SPENT_AT_MOST_US 20
 
 static uint64_t back_at_once; /* ticks; written once */
+static _Atomic uint64_t hooked; /* ticks: when the hooks were put in last */
 
 void fl_waits_prepare(void)
 {
     back_at_once = fl_ticks_from_ns(BACK_AT_ONCE_NS);
+}
+
+/* A thread may have noted a lock of the mutex that no take followed. If it locks the mutex for its next take
+   before the hooks are in again, and then waits when they are, it finds that old note. */
+void fl_waits_from_now_on(void)
+{
+    atomic_store_explicit(&hooked, fl_ticks_now(), memory_order_relaxed);
 }
 
 static void queue_up(fl_gil *gil, fl_seat *seat)
@@ -86,13 +94,17 @@ uint64_t fl_waits_wanted_since(fl_gil *gil, fl_seat *seat, uint64_t now)
         }
         seat->switch_apart += let_go - from;
     }
-    return UNLIKELY(since && since < opened) ? opened : since;
+    uint64_t in = atomic_load_explicit(&hooked, memory_order_relaxed), earliest = opened > in ? opened : in;
+    return UNLIKELY(since && since < earliest) ? earliest : since;
 }
 
 void fl_waits_begin(fl_gil *gil, fl_seat *seat)
 {
     uint64_t now = fl_gil_now(gil), since = fl_waits_wanted_since(gil, seat, now);
     seat->t_want = since ? since : now;
+    if (UNLIKELY(atomic_load_explicit(&gil->unseen, memory_order_relaxed)) && !fl_hooks_miss_waiters(gil)) {
+        atomic_store_explicit(&gil->unseen, 0, memory_order_relaxed);
+    }
     queue_up(gil, seat);
     const fl_observer *observer = HOT(observer);
     if (observer) {

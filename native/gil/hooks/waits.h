@@ -8,6 +8,9 @@
 /* Makes ready, when the clock is known; not under the mutex. */
 void fl_waits_prepare(void);
 
+/* The hooks are about to be put in: no wait counts from before. Any thread; under the mutex or not. */
+void fl_waits_from_now_on(void);
+
 /* The present thread, which does not have the GIL, joins the waiters; the observer gets a `want`. */
 void fl_waits_begin(fl_gil *gil, fl_seat *seat);
 

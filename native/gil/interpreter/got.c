@@ -6,6 +6,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -188,6 +189,9 @@ static int protection(const void *address)
     return found;
 }
 
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
+
+/* The one place that stores into a slot. With `changing` held. */
 static int poke(fl_got_function *function, size_t i, void *value)
 {
     void **slot = function->slots[i];
@@ -210,7 +214,7 @@ static int poke(fl_got_function *function, size_t i, void *value)
     return 0;
 }
 
-int fl_got_set(fl_got_function *function, void *target)
+static int set(fl_got_function *function, void *target)
 {
     for (size_t i = 0; i < function->count; i++) {
         void *there = __atomic_load_n(function->slots[i], __ATOMIC_RELAXED);
@@ -224,6 +228,19 @@ int fl_got_set(fl_got_function *function, void *target)
         function->before[i] = there == target ? function->before[i] : there;
     }
     return 0;
+}
+
+int fl_got_set(fl_got_function *function, void *target)
+{
+    pthread_mutex_lock(&changing);
+    int error = set(function, target);
+    pthread_mutex_unlock(&changing);
+    return error;
+}
+
+void fl_got_forked(void)
+{
+    pthread_mutex_init(&changing, NULL);
 }
 
 const char *fl_got_failure(int error)
@@ -240,16 +257,16 @@ const char *fl_got_failure(int error)
 
 int fl_got_restore(fl_got_function *function, void *target)
 {
-    for (size_t i = 0; i < function->count; i++) {
-        if (__atomic_load_n(function->slots[i], __ATOMIC_RELAXED) != target) {
-            continue; /* another library has been here since, and what it put there may well call us */
-        }
-        int error = poke(function, i, function->before[i]);
-        if (error) {
-            return error;
+    int error = 0;
+    pthread_mutex_lock(&changing);
+    for (size_t i = 0; i < function->count && !error; i++) {
+        /* Else another library has been here since, and what it put there may well call us. */
+        if (__atomic_load_n(function->slots[i], __ATOMIC_RELAXED) == target) {
+            error = poke(function, i, function->before[i]);
         }
     }
-    return 0;
+    pthread_mutex_unlock(&changing);
+    return error;
 }
 
 bool fl_got_is(const fl_got_function *function, const void *target)

@@ -33,8 +33,12 @@ void fl_got_note(fl_got_function *function, void **slot);
 #define FL_GOT_NO_MAPS (-1) /* /proc/self/maps cannot be read: what a page's protection is, is not known */
 
 /* Points all slots of `function` at `target`. 0, errno or FL_GOT_NO_MAPS; after an error none is changed.
-   Calls through the table see the old or the new value. One thread at a time, as for all that follow. */
+   Calls through the table see the old or the new value. Any thread, like fl_got_restore: a page is opened for
+   one of them at a time, or one would close it before another has stored its own. */
 int fl_got_set(fl_got_function *function, void *target);
+
+/* In the child of a fork: a thread that is gone may have been changing slots. */
+void fl_got_forked(void);
 
 /* Why the slots could not be changed, in one line. In static memory. */
 const char *fl_got_failure(int error);

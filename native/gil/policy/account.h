@@ -40,6 +40,12 @@ static inline void fl_account_set(fl_account *account, bool demand, bool chargin
     }
 }
 
+/* For how long since `from` a computation has wanted the GIL and none was charged for it. */
+static inline int64_t fl_account_unserved(const fl_account *account, int64_t from, int64_t now)
+{
+    return account->demand && !account->charging ? now - (from > account->since ? from : account->since) : 0;
+}
+
 /* How long until the credit, as of the last settlement, has fallen to zero if the GIL is charged: 0 when it
  * is there already. */
 int64_t fl_account_lasts(const fl_account *account);

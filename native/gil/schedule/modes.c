@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "gil/hooks/control.h"
+#include "gil/hooks/hooks.h"
+#include "gil/schedule/idle.h"
 #include "gil/threads/patience.h"
 #include "gil/threads/registry.h"
 
@@ -12,6 +14,8 @@ static const char switched_on[] = "the GIL is scheduled by order of fairlead ctl
 static const char switched_off[] = "the interpreter's own scheduling is in force by order of fairlead ctl";
 static const char time_over[] = "the time that the GIL was to be scheduled for is over; the interpreter's "
                                 "own scheduling is in force";
+static const char gave_up[] = "threads that were given the GIL did not wake up for it; the interpreter's "
+                              "own scheduling is back in force";
 
 static fl_schedule_settings settings; /* with the main GIL held; each GIL's policy has its own copy */
 /* From outside (control.h): the mode, -1 for none; and whether that is not for the program to change. */
@@ -21,6 +25,7 @@ static atomic_uint trips;
 static _Atomic fl_canary canary;
 /* Under the mutex of the main interpreter's GIL: ticks under another mode than STOCK, and since when so. */
 static uint64_t scheduled, scheduled_since;
+static fl_idle idle; /* likewise */
 
 /* After each change of the mode. */
 static void note_mode(fl_gil *gil, const fl_policy *policy)
@@ -110,16 +115,26 @@ const char *fl_modes_obey(fl_gil *gil, fl_policy *policy, uint64_t now)
     return news;
 }
 
-void fl_modes_tripped(fl_gil *gil, const fl_policy *policy)
+const char *fl_modes_acquire(fl_gil *gil, fl_policy *policy, uint64_t now)
+{
+    if (__builtin_expect(fl_hooks_miss_waiters(gil), 0) && policy->mode != FL_MODE_STOCK) {
+        change(gil, policy, FL_MODE_STOCK, settings.share);
+    }
+    return gil->index == 0 ? fl_idle_acquired(&idle, policy, fl_ns_of(now)) : NULL;
+}
+
+const char *fl_modes_tripped(fl_gil *gil, const fl_policy *policy)
 {
     atomic_fetch_add(&trips, 1);
     note_mode(gil, policy);
+    return gave_up;
 }
 
 void fl_modes_forked(fl_gil *gil, const fl_policy *policy)
 {
     atomic_store(&trips, 0);
     atomic_store(&canary, FL_CANARY_NONE);
+    fl_idle_forked(&idle);
     scheduled = 0;
     scheduled_since = policy->mode == FL_MODE_STOCK ? 0 : fl_gil_now(gil);
 }

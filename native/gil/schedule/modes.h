@@ -64,8 +64,12 @@ static inline fl_policy *fl_modes_policy_now(fl_gil *gil)
    message to print; NULL: none. */
 const char *fl_modes_obey(fl_gil *gil, fl_policy *policy, uint64_t now);
 
-/* The watchdog has ended scheduling. */
-void fl_modes_tripped(fl_gil *gil, const fl_policy *policy);
+/* Before fl_policy_acquired: ends the scheduling of a GIL whose waiters are not seen, and counts for how long
+   computations have waited for a free one. The message to print; NULL: none. */
+const char *fl_modes_acquire(fl_gil *gil, fl_policy *policy, uint64_t now);
+
+/* The watchdog has ended scheduling. The message to print. */
+const char *fl_modes_tripped(fl_gil *gil, const fl_policy *policy);
 
 /* In the child of a fork, which has this policy. */
 void fl_modes_forked(fl_gil *gil, const fl_policy *policy);

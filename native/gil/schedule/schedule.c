@@ -24,8 +24,6 @@
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
-static const char gave_up[] = "threads that were given the GIL did not wake up for it; the interpreter's "
-                              "own scheduling is back in force";
 /* The policy's slice_ns and lazy_ns. */
 static uint64_t long_hold_ticks, brief_ticks;
 static __thread uint8_t own_priority;
@@ -286,11 +284,14 @@ static bool acquired_anew(fl_gil *gil, fl_seat *seat, uint64_t now)
         }
         me->wanting = me->ask = false;
         me->core = sched_getcpu();
+        const char *news = fl_modes_acquire(gil, policy, now);
         fl_policy_acquired(policy, &me->policy, fl_ns_of(now));
         if (fl_policy_gives_up(policy, fl_ns_of(now), asleep_since, rouse)) {
-            me->news = gave_up;
+            news = fl_modes_tripped(gil, policy);
+        }
+        if (UNLIKELY(news != NULL)) {
+            me->news = news;
             seat->wakes = true;
-            fl_modes_tripped(gil, policy);
         }
     }
     return false; /* a thread that dropped it before there was a scheduler may wait for this */

@@ -151,6 +151,7 @@ typedef struct fl_gil {
     uint64_t t_look;  /* when it was last looked whether a holder sleeps */
     void *schedule;   /* the scheduler's own record */
     uint32_t obeyed;  /* the last request from outside that it knows of (control.h) */
+    atomic_uint unseen; /* requests in a row by waiters that no hook has seen (hooks.h) */
     uint64_t until;   /* when scheduling ends: what the program was given for a while (schedule.h) */
 } fl_gil;
 

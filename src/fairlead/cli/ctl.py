@@ -59,6 +59,9 @@ def _report(pid: int, order: Order, answer: Answer) -> None:
     if answer.hooks == "out":
         click.echo(f"process {pid}: policy stock: the hooks could not be put in when a thread first waited")
         return
+    if answer.hooks == "bypassed":
+        click.echo(f"process {pid}: policy stock: threads wait for the GIL, and the hooks do not see them")
+        return
     if answer.hooks == "resting":
         then = "it is scheduled from then on" if answer.order == "status" else f"it obeys: {answer.order}"
         click.echo(f"process {pid}: no thread has waited for the GIL yet; when one does, {then}")

@@ -13,24 +13,26 @@ import click
 
 from fairlead.errors import UnsupportedInterpreterError
 from fairlead.gil.observe.access import why_not
-from fairlead.lab.demo import EXPERIMENT, REQUESTS_PER_S, WAYS, Demonstration, demonstrate
+from fairlead.lab.demo import REQUESTS_PER_S, SERVER, WAYS, Demonstration, demonstrate
 from fairlead.lab.isolation.other_load import NOISY
 from fairlead.lab.isolation.stop import Stop
-from fairlead.report.common.units import seconds
+from fairlead.report.common.units import digits, seconds
 
 INTRODUCTION = (
-    f"A threaded server, {REQUESTS_PER_S} requests a second at random times, beside a thread that",
-    "computes. It runs in three ways, in turns. How soon are short requests answered?",
+    f"A thread computes beside a threaded server, which gets {REQUESTS_PER_S} requests a second at",
+    "random times, and beside a thread that hashes 16 kB again and again, in C. Each",
+    "runs in three ways, in turns. How soon are short requests answered? How much",
+    "does the thread compute, as a share of the most that it did?",
     "",
 )
-_BAR = 16
+_BAR = 8
 _HEAD = "99 of 100 within"
 _WIDE = 80
 """A line that a narrower terminal wraps could not be drawn over."""
 _UP = "\x1b[{}F\x1b[J"
 
 
-@click.command(short_help="Show a slow server and what makes it fast, in some 15 seconds.")
+@click.command(short_help="Show what scheduling the GIL gains and what it costs, in some 20 seconds.")
 @click.option(
     "--rounds",
     type=click.IntRange(1, 100),
@@ -42,15 +44,15 @@ _UP = "\x1b[{}F\x1b[J"
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Format of the output."
 )
 def demo(rounds: int, form: str) -> None:
-    """Show on this machine how one computing thread slows down a threaded server, and what makes it fast.
+    """Show on this machine what scheduling the GIL gains, and what it costs.
 
-    A server with 16 threads answers requests on the loopback interface that arrive at random times. One more
-    thread computes all the time. The server runs on CPython as it is, with a short switch interval, and with
-    its GIL scheduled, in turns.
+    A server with 16 threads answers requests on the loopback interface that arrive at random times, and one
+    more thread computes all the time. In a second program, a thread computes beside one that makes short C
+    calls. Both run on CPython as it is, with a short switch interval, and with the GIL scheduled, in turns.
     """
     if (why := why_not()) is not None:
         raise UnsupportedInterpreterError(
-            f"{why}; `fairlead lab run {EXPERIMENT}` measures other interpreters of this machine"
+            f"{why}; `fairlead lab run {SERVER}` measures other interpreters of this machine"
         )
     shown, drawn = 0, form == "text" and _can_draw()
     if form == "text":
@@ -77,16 +79,19 @@ def _can_draw() -> bool:
 
 
 def picture(seen: Demonstration) -> Iterator[str]:
-    """A bar for each way: the p99 of the short requests."""
+    """A row for each way, with a bar: the p99 of the short requests."""
     width = max(len(name) for name in WAYS)
     longest = max(way.p99_s for way in seen.ways)
     most = max(way.steps_per_s for way in seen.ways)
-    yield f"{'':{width}}  {_HEAD:{_BAR + 9}}  half within  computed"
+    most_beside_calls = max(way.steps_beside_calls_per_s for way in seen.ways)
+    yield f"{'':{width}}  {'beside the server':37}  beside C calls"
+    yield f"{'':{width}}  {_HEAD:{_BAR + 9}}  half in   computed  calls/s  computed"
     for way in seen.ways:
         bar = "█" * max(1, round(_BAR * way.p99_s / longest))
         yield (
             f"{way.name:{width}}  {f'{bar} {seconds(way.p99_s)}':{_BAR + 9}}"
-            f"  {seconds(way.median_s):11}  {way.steps_per_s / most * 100:6.0f} %"
+            f"  {seconds(way.median_s):8}  {way.steps_per_s / most * 100:6.0f} %"
+            f"  {way.calls_per_s:7,.0f}  {way.steps_beside_calls_per_s / most_beside_calls * 100:6.0f} %"
         )
 
 
@@ -100,6 +105,10 @@ def conclusion(seen: Demonstration) -> Iterator[str]:
         yield f"Scheduled, 99 of 100 short requests took {1 / times:.1f} times as long; try more --rounds."
     else:
         yield "Scheduled or not, this server is as quick here."
+    computed = scheduled.steps_beside_calls_per_s / stock.steps_beside_calls_per_s
+    called = scheduled.calls_per_s / stock.calls_per_s
+    yield f"Scheduled, the thread beside the C calls computes {digits(computed)} times as much, and"
+    yield f"{digits(called)} times as many calls are made."
     if seen.other_load is None:
         yield "How busy the machine was with other programs is not known."
     elif seen.other_load > NOISY:

@@ -11,7 +11,7 @@ import fairlead
 COMMANDS = {
     "advise": "Say which pool, and how many workers, suit a function or server of yours.",
     "ctl": "Look at a running program's scheduler, or switch it.",
-    "demo": "Show a slow server and what makes it fast, in some 15 seconds.",
+    "demo": "Show what scheduling the GIL gains and what it costs, in some 20 seconds.",
     "doctor": "Say what fairlead can do on this machine, and why not the rest.",
     "explain": "Say why an error of fairlead is raised, and what to do.",
     "lab": "Measure how concurrency scales on this machine.",
