@@ -19,6 +19,33 @@ def test_io_thread_beside_cpu_threads_does_not_wait_for_a_switch_interval() -> N
     assert run(program) == "interactive"
 
 
+@pytest.mark.timing
+def test_computation_keeps_most_of_the_gil_beside_threads_that_never_sleep() -> None:
+    """Several of them: they meet at the GIL's own mutex, and sleep there."""
+    program = """
+import logging, tempfile
+gil.schedule()
+logger = logging.Logger("beside")
+logger.addHandler(logging.StreamHandler(tempfile.TemporaryFile("w")))
+def call_over_and_over(call):
+    while not stop.is_set():
+        call()
+calls = [lambda: os.stat("/"), lambda: logger.warning("a line")]
+threads = [threading.Thread(target=call_over_and_over, args=(call,)) for call in calls]
+threads.append(threading.Thread(target=spin, name="computes"))
+for thread in threads:
+    thread.start()
+time.sleep(0.5)
+with gil.observe() as seen:
+    time.sleep(2)
+end(threads)
+held = {thread.name: thread.held_seconds for thread in seen.threads}
+print(json.dumps(held["computes"] / seen.seconds))
+"""
+    share = run(program)
+    assert share > 0.6
+
+
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="before 3.12 all interpreters share one GIL")
 def test_interpreters_with_a_gil_of_their_own_are_scheduled_each_by_itself() -> None:
     program = f"""

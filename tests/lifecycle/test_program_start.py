@@ -55,7 +55,8 @@ def started(way: str, environment: Environment, cwd: Path, *command: str | Path)
     else:
         done = environment.fairlead(*WAYS[way], "--", environment.python, *command, cwd=cwd)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("\n") == ("record" in WAYS.get(way, [])), done.stderr
+    says = {"record", "--serve"} & set(WAYS.get(way, []))  # where the recording is, or whom to ask
+    assert done.stderr.count("\n") == len(says), done.stderr
     return done.stdout.splitlines()
 
 

@@ -167,14 +167,14 @@ from fairlead import _probe
 from fairlead.gil.schedule import outside
 own = ctypes.cast(ctypes.PyDLL(_probe.__file__).PyInit__probe, ctypes.c_void_p)
 done = []
-@ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
-def rename(unfinished, page):
+@ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long)
+def fill(file, offset, size):
     _thread.start_new_thread(done.append, (1,))
     while not done:
         pass  # the thread waits for the GIL
-    os.rename(unfinished, page)
+    os.posix_fallocate(file, offset, size)
     return 0
-assert other.replace(own, b"rename", rename)
+assert other.replace(own, b"posix_fallocate64", fill)
 gil.schedule()
 print(json.dumps([done, outside.send(os.getpid(), "status").hooks]))
 """
@@ -211,6 +211,7 @@ def test_wait_that_ends_the_rest_of_the_hooks_does_not_begin_before_they_were_in
 ) -> None:
     """Its thread once waited for the GIL's mutex, while the hooks were in, and did not take the GIL then."""
     program = """
+import mmap
 from fairlead.gil.schedule import outside
 library = ctypes.PyDLL(sys.argv[1])  # keeps the GIL
 with gil.observe():
@@ -222,11 +223,12 @@ taken = threading.Event()
 def take():
     taken.set()
 sys.setswitchinterval(1000)
-with outside._page(os.getpid()) as page, memoryview(page).cast("I") as words:
-    assert outside.HOOKS[words[outside._HOOKS]] == "resting"
+with outside._page(os.getpid()) as (file, place, page), mmap.mmap(file, 0) as mapped:
+    said = lambda: outside.HOOKS[outside._Page(*outside._LAYOUT.unpack_from(mapped, place)).hooks]
+    assert said() == "resting"
     told = time.monotonic()
     library.call_in_the_thread(take)
-    while outside.HOOKS[words[outside._HOOKS]] == "resting":
+    while said() == "resting":
         pass
     with gil.observe():
         waited = gil.counters()["fairlead_gil_waited_seconds_total"]

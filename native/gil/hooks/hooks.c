@@ -185,6 +185,9 @@ static int hook_lock(pthread_mutex_t *mutex)
         /* Reading the C library's lock word costs less than trying the lock. A thread that takes it just
            after this read has only just arrived. */
         fl_registry_here.began = UNLIKELY(mutex->__data.__lock) ? fl_ticks_now() : 0;
+        if (UNLIKELY(fl_registry_here.began) && fl_registry_here.seat != NULL) {
+            fl_registry_here.seat->sampled = false; /* it may sleep for the mutex */
+        }
     }
     return fl_find_real.lock(mutex);
 }

@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#define COMPUTE_EVERY 64
-
 int64_t fl_bursts_low(uint32_t bucket)
 {
     if (bucket == 0) {
@@ -78,7 +76,7 @@ void fl_bursts_note(fl_bursts *bursts, int64_t ns)
         }
     }
     /* Often at first, when each burst is news. */
-    if (bursts->fresh >= COMPUTE_EVERY || bursts->fresh * 8 >= bursts->total) {
+    if (bursts->fresh >= FL_BURSTS_FRESH || bursts->fresh * FL_BURSTS_PARTS >= bursts->total) {
         compute(bursts);
     }
 }

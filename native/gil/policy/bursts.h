@@ -24,8 +24,9 @@
 
 #include <stdint.h>
 
+#include "gil/policy/constants.h"
+
 #define FL_BURSTS_BUCKETS 34
-#define FL_BURSTS_KEPT 1024
 
 typedef struct fl_bursts {
     uint32_t counts[FL_BURSTS_BUCKETS]; /* bucket 0: below 1 us; the last one: 64 ms and more */

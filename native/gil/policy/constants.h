@@ -1,6 +1,7 @@
-/* The numbers of the scheduling policy: name, default, reason. Times are nanoseconds.
+/* Every number of the scheduler: name, default, reason. Times are nanoseconds.
  *
- * Every one can be set in the simulator: benchmarks/gil_policy_sweep.py halves and doubles each.
+ * Rules and timers can be set in the simulator: benchmarks/gil_policy_sweep.py halves and doubles each. The
+ * last list is of sizes and rates that are fixed.
  */
 #ifndef FL_GIL_POLICY_CONSTANTS_H
 #define FL_GIL_POLICY_CONSTANTS_H
@@ -26,6 +27,17 @@
     X(floor_slice_ns, 1000000)                                                                             \
     /* The GIL stays free for a thread that usually comes back within this, if only computations wait. */  \
     X(lazy_ns, 100000)                                                                                     \
+    /* What an awake thread keeps from the computations is owed to them so many times over: they have 5/6  \
+       of the time. Below 4 a computation beside one takes 1.3 times as long as under stock and more. */   \
+    X(awake_costs, 5)                                                                                      \
+    /* ... but for one part in so many of the time, a few calls at once: the threads of a server that has  \
+       fallen behind do not sleep either, and are many. */                                                 \
+    X(awake_parts, 32)                                                                                     \
+    /* ... and but for computation_ns for each sleep that was seen before, this much in all: so long a     \
+       server of one thread may take to catch up. */                                                       \
+    X(awake_credit_ns, 1000000000)                                                                         \
+    /* A background thread goes behind the turns of other computations that begin within this. */          \
+    X(background_ns, 1000000000)                                                                           \
     /* A sleeper is woken for a free GIL, which others may use meanwhile, until it has waited this long;   \
        then the GIL is granted to it, and stands still until it is awake. */                               \
     X(offer_ns, 20000000)                                                                                  \
@@ -41,6 +53,9 @@
     /* Off the GIL this long after a request to drop, and asleep: a wait, and no interruption. Twice       \
        Linux's timer slack and more. */                                                                    \
     X(away_ns, 150000)                                                                                     \
+    /* A thread that has held the GIL since before there was scheduling is asked after this, or after a     \
+       switch interval that is shorter: what its burst is is not known. */                                 \
+    X(unknown_ns, 5000000)                                                                                 \
     /* A request that had no effect is repeated after this, doubled each time up to the switch interval:   \
        those sent within 0.7 us of an acquisition are sometimes lost. */                                   \
     X(retry_ns, 50000)                                                                                     \
@@ -58,6 +73,32 @@
     X(lost_ns, 200000000)                                                                                  \
     /* Scheduling ends when there are so many of those at once. */                                         \
     X(watchdog_threads, 3)
+
+/* A thread that has not slept in all of the last FL_SAMPLES absences that were looked at, but for so many, is
+   awake. The few are sleeps at the GIL's own mutex. */
+#define FL_SAMPLES 32
+#define FL_SAMPLES_SLEPT 3
+/* So many bursts, or twice as many, say what to expect. That is computed anew after so many more, ... */
+#define FL_BURSTS_KEPT 1024
+#define FL_BURSTS_FRESH 64
+/* ... or after one part in so many, when there are few. */
+#define FL_BURSTS_PARTS 8
+/* The moving mean of hand-overs takes one part in so many of each, ... */
+#define FL_HANDOVER_PARTS 16
+/* ... and so many of them, twice, must be worth an interruption. */
+#define FL_HANDOVERS 8
+/* A server that sleeps at one in so many of its turns takes turns with its client. */
+#define FL_TURNS_A_SLEEP 4
+/* How many switches of a GIL lie between two looks whether all hooks are in; a power of two. */
+#define FL_SWITCHES_PER_LOOK 256
+/* How long the number of cores that a thread may use is taken to stay the same. */
+#define FL_CORES_NS 10000000
+/* Without a core for so long, a thread asks whether a CPU quota was used up, ... */
+#define FL_GONE_NS 500000
+/* ... at most once in this; ... */
+#define FL_GONE_EVERY_NS 1000000000
+/* ... if so, none spins for this. */
+#define FL_GONE_CALM_NS 10000000000
 
 #define FL_POLICY_CONSTANTS(X) FL_POLICY_RULES(X) FL_POLICY_TIMERS(X)
 

@@ -23,9 +23,6 @@
  */
 #include "gil/policy/order.h"
 
-/* Background threads go behind the turns of other computations that begin within this. */
-#define BACKGROUND_NS 1000000000
-
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -50,11 +47,11 @@ static int64_t age_of(const fl_policy_thread *thread)
 static int64_t due(const fl_policy *policy, const fl_policy_thread *thread)
 {
     if (thread->cls == FL_CLASS_SERVING) {
-        bool again = thread->yielding && thread->yielded; /* behind the requests that come meanwhile, too */
-        int64_t length = again ? policy->k.computation_ns : expected(policy, age_of(thread));
+        bool last = fl_awake_is(&thread->awake) || (thread->yielding && thread->yielded);
+        int64_t length = last ? policy->k.computation_ns : expected(policy, age_of(thread));
         return thread->t_burst + policy->k.stretch * length;
     }
-    return thread->t_burst + (thread->priority == FL_PRIORITY_BACKGROUND ? BACKGROUND_NS : 0);
+    return thread->t_burst + (thread->priority == FL_PRIORITY_BACKGROUND ? policy->k.background_ns : 0);
 }
 
 void fl_order_want(const fl_policy *policy, fl_policy_thread *thread)
@@ -126,8 +123,7 @@ uint32_t fl_order_place(const fl_policy *policy, const fl_policy_thread *thread)
     return thread->cls == FL_CLASS_SERVING ? ahead : ahead + policy->queues[FL_CLASS_SERVING].count;
 }
 
-/* Are the computations owed enough to go first? */
-static bool owed(fl_policy *policy, int64_t now)
+bool fl_order_owes_floor(fl_policy *policy, int64_t now)
 {
     return fl_account_credit(&policy->account, now) >= policy->k.floor_slice_ns;
 }
@@ -136,9 +132,18 @@ fl_policy_thread *fl_order_pick(fl_policy *policy, int64_t now, bool *slice)
 {
     fl_policy_thread *computing = first_of(policy, FL_CLASS_COMPUTING);
 
-    *slice = computing != NULL && owed(policy, now);
+    const fl_policy_thread *serving = first_of(policy, FL_CLASS_SERVING);
+    bool before = serving == NULL || fl_awake_is(&serving->awake);
+    bool pays = before && policy->debt.due && fl_order_wants(policy);
+    *slice = computing != NULL && (pays || fl_order_owes_floor(policy, now));
     policy->counts.slices += *slice;
     return *slice ? computing : fl_order_first(policy);
+}
+
+bool fl_order_wants(const fl_policy *policy)
+{
+    const fl_policy_thread *computing = first_of(policy, FL_CLASS_COMPUTING);
+    return computing != NULL && !computing->yielding;
 }
 
 /* A thread that comes back at once from among computations saves two hand-overs. */
@@ -165,10 +170,9 @@ static int64_t overtaken_at(const fl_policy *policy, const fl_policy_thread *hol
     int64_t wanted = expected(policy, age_of(thread));
     int64_t patience = (thread->link.due - holder->t_burst) / stretch;
 
-    if (!thread->forced) {
-        patience = most(patience, 2 * (wanted + 8 * policy->handover)); /* two more delay every waiter */
+    if (!thread->forced) { /* two hand-overs more delay every waiter */
+        patience = most(patience, 2 * (wanted + FL_HANDOVERS * policy->handover));
     }
-
     if (expected(policy, age) > patience) {
         return holder->used;
     }
@@ -186,19 +190,20 @@ int64_t fl_order_ask_at(fl_policy *policy, const fl_policy_thread *thread, int64
     const fl_policy_thread *holder = policy->holder;
 
     if (holder == NULL) { /* it has held the GIL since before there was scheduling */
-        return thread->t_want + policy->interval;
+        return thread->t_want + least(policy->interval, policy->k.unknown_ns);
     }
     int64_t from = policy->t_acquired + holder->coreless;
     int64_t computes = most(policy->k.computation_ns - holder->used, policy->k.grain_ns);
 
     if (thread->cls == FL_CLASS_COMPUTING) {
         bool equals = policy->holder_class == FL_CLASS_COMPUTING;
-        return from + (equals ? most(policy->interval - holder->turn, 0) : computes);
+        return from + most(policy->interval - holder->turn, equals ? 0 : computes);
     }
     if (policy->holder_class == FL_CLASS_COMPUTING) {
-        policy->holder_protected |= owed(policy, now);
+        policy->holder_protected |= fl_order_owes_floor(policy, now);
         int64_t lasts = least(fl_account_lasts(&policy->account), policy->interval);
-        return policy->holder_protected ? now + lasts : now;
+        int64_t pays = fl_awake_is(&thread->awake) && policy->debt.due ? from + policy->debt.owed : now;
+        return most(pays, policy->holder_protected ? now + lasts : now);
     }
     int64_t overtaken = overtaken_at(policy, holder, thread) - holder->used;
     bool back = thread->forced && holder->used == 0;

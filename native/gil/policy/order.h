@@ -24,9 +24,15 @@ fl_policy_thread *fl_order_first(const fl_policy *policy);
 /* How many are ahead of this waiter, at most; 0: it is the first. */
 uint32_t fl_order_place(const fl_policy *policy, const fl_policy_thread *thread);
 
-/* The waiter that should get the GIL that is being dropped; there is one. *slice: for a slice of the
- * computations' floor. */
+/* Are the computations owed enough of their floor to go first? */
+bool fl_order_owes_floor(fl_policy *policy, int64_t now);
+
+/* The waiter that should get the GIL that is being dropped; there is one. *slice: for what is owed to the
+ * computations: a slice of their floor, or what awake threads kept. */
 fl_policy_thread *fl_order_pick(fl_policy *policy, int64_t now, bool *slice);
+
+/* Does a computation wait that would make use of the GIL, and not only poll? */
+bool fl_order_wants(const fl_policy *policy);
 
 /* How long the GIL stays free for the dropper although `next` waits; 0: not at all. */
 int64_t fl_order_reserve(const fl_policy *policy, const fl_policy_thread *dropper,

@@ -21,6 +21,15 @@ static void dequeue(fl_policy *policy, fl_policy_thread *thread)
     policy->waiting--;
 }
 
+/* The thread has kept the GIL for so long: it held it, or the GIL stood free for it. */
+static void keep(fl_policy *policy, fl_policy_thread *thread, int64_t ns, int64_t now)
+{
+    if (fl_awake_keeps(&thread->awake, ns, &policy->k, now) && thread->held_as == FL_CLASS_SERVING
+        && thread->priority != FL_PRIORITY_IO && fl_order_wants(policy)) {
+        fl_debt_add(&policy->debt, ns * policy->k.awake_costs, policy->k.floor_slice_ns);
+    }
+}
+
 /* Updates the account: whether a computation wants the GIL, and whether one is charged for it. */
 static void settle(fl_policy *policy, bool charging, int64_t now)
 {
@@ -48,12 +57,14 @@ void fl_policy_set_mode(fl_policy *policy, fl_policy_mode mode, int32_t share, i
     fl_watchdog_forget(&policy->watchdog);
     policy->alone = NULL;
     fl_account_init(&policy->account, share, policy->k.floor_slice_ns, now);
+    policy->debt = (fl_debt){0};
     fl_account_set(&policy->account, charging, charging, now);
 }
 
 void fl_policy_thread_new(fl_policy_thread *thread, fl_priority priority)
 {
     *thread = (fl_policy_thread){.priority = (uint8_t)priority, .finished = -1};
+    fl_awake_init(&thread->awake);
     fl_predictor_init(&thread->away);
 }
 
@@ -70,6 +81,9 @@ void fl_policy_thread_exit(fl_policy *policy, fl_policy_thread *thread, int64_t 
     if (policy->server == thread) {
         policy->server = NULL;
     }
+    if (policy->kept_by == thread) {
+        policy->kept_by = NULL;
+    }
 }
 
 void fl_policy_yields(fl_policy_thread *thread)
@@ -80,6 +94,17 @@ void fl_policy_yields(fl_policy_thread *thread)
 void fl_policy_stays(fl_policy_thread *thread)
 {
     thread->stayed = true;
+}
+
+bool fl_policy_samples(const fl_policy *policy, fl_policy_thread *thread, int64_t now)
+{
+    return policy->mode != FL_MODE_STOCK && !thread->forced
+           && fl_awake_samples(&thread->awake, &policy->k, now);
+}
+
+void fl_policy_slept(const fl_policy *policy, fl_policy_thread *thread, bool slept)
+{
+    fl_awake_slept(&thread->awake, slept, &policy->k);
 }
 
 void fl_policy_coreless(const fl_policy *policy, fl_policy_thread *thread, int64_t ns)
@@ -210,7 +235,7 @@ fl_tick fl_policy_tick(fl_policy *policy, fl_policy_thread *thread, bool locked,
     uint32_t ahead = fl_order_place(policy, thread);
     if (ahead == 0 && locked && computes(thread) && tick.until > now + k->lazy_ns
         && policy->holder_class == FL_CLASS_SERVING) {
-        tick.until = now + k->lazy_ns; /* the holder may leave the GIL free at any time, waking no waiter */
+        tick.until = now + k->lazy_ns; /* the holder may leave the GIL free, and wakes none then */
     }
     tick.until += ahead * k->grain_ns; /* the back-up of those ahead */
     thread->t_timer = tick.until;
@@ -246,7 +271,7 @@ void fl_policy_server_slept(fl_policy *policy, uint64_t sleeps, int64_t now)
     uint64_t turns = policy->counts.acquired, slept = sleeps - policy->sleeps;
 
     if (policy->looked) {
-        policy->alternates = sleeps > policy->sleeps && 4 * slept >= turns - policy->turns;
+        policy->alternates = sleeps > policy->sleeps && FL_TURNS_A_SLEEP * slept >= turns - policy->turns;
     }
     policy->looked = true;
     policy->sleeps = sleeps;
@@ -269,8 +294,11 @@ void fl_policy_acquired(fl_policy *policy, fl_policy_thread *thread, int64_t now
     }
     if (thread->waited) {
         int64_t took = now - policy->t_free;
-        policy->handover += ((took < policy->interval ? took : policy->interval) - policy->handover) / 16;
+        took = took < policy->interval ? took : policy->interval;
+        policy->handover += (took - policy->handover) / FL_HANDOVER_PARTS;
     }
+    int64_t idle = now - policy->t_free, most = policy->k.lazy_ns; /* longer: for want of a core */
+    keep(policy, policy->kept_by != NULL ? policy->kept_by : thread, idle < most ? idle : most, now);
     thread->held_as = thread->cls;
     thread->t_acquired = now;
     thread->coreless = 0;
@@ -311,14 +339,15 @@ static fl_drop hand(fl_policy *policy, fl_policy_thread *next, bool slice, int64
 {
     dequeue(policy, next);
     next->granted = true;
-    next->protected = slice;
+    next->protected = slice && fl_order_owes_floor(policy, now);
     policy->grantee = next;
     policy->holder_class = next->cls;
     policy->t_acquired = now;
     policy->counts.direct_handovers++;
     /* A hand-over is charged to the thread that it serves if it is longer than the hold that follows. */
     settle(policy, computes(next) && next->yielding, now);
-    int64_t until = slice ? now + fl_account_lasts(&policy->account) : now;
+    int64_t lasts = fl_account_lasts(&policy->account);
+    int64_t until = !slice ? now : now + (lasts > policy->debt.owed ? lasts : policy->debt.owed);
     return (fl_drop){.kind = FL_DROP_HAND,
                      .grant = next,
                      .kick = kick(policy, fl_order_first(policy), until, policy->k.late_ns)};
@@ -338,7 +367,14 @@ fl_drop fl_policy_drop(fl_policy *policy, fl_policy_thread *thread, int64_t now)
     policy->asked = false;
     policy->holder = NULL;
     policy->t_free = policy->reserved_until = now;
+    policy->kept_by = computes(thread) ? NULL : thread;
     settle(policy, false, now);
+    if (computes(thread)) {
+        fl_debt_pay(&policy->debt, thread->hold - thread->coreless);
+    }
+    else {
+        keep(policy, thread, thread->hold - thread->coreless, now);
+    }
     if (policy->waiting == 0) {
         bool plain = policy->mode == FL_MODE_INTERACTIVE && !thread->forced && !thread->yielded
                      && thread->hold < k->floor_slice_ns && policy->watchdog.missing == 0;
@@ -397,7 +433,7 @@ void fl_policy_fork_reset(fl_policy *policy, fl_policy_thread *self, bool holds,
         policy->queues[cls] = (fl_duequeue){0};
     }
     policy->waiting = 0;
-    policy->grantee = policy->alone = NULL;
+    policy->grantee = policy->alone = policy->kept_by = NULL;
     policy->server = NULL;
     policy->asked = false;
     policy->watchdog = (fl_watchdog){0};

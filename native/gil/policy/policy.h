@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 #include "gil/policy/account.h"
+#include "gil/policy/awake.h"
 #include "gil/policy/bursts.h"
 #include "gil/policy/duequeue.h"
 #include "gil/policy/constants.h"
@@ -70,6 +71,7 @@ typedef struct fl_policy_thread {
     uint8_t cls;
     uint8_t held_as; /* its class when it acquired last */
     uint8_t priority;
+    fl_awake awake; /* does it sleep, but for the GIL? */
     bool seen;      /* has held the GIL before */
     bool yielding;  /* fl_policy_yields since its last acquisition */
     bool yielded;   /* ... and before it: it is likely to yield again */
@@ -101,6 +103,7 @@ typedef struct fl_policy {
     fl_policy_thread *grantee;  /* granted, not yet awake */
     int64_t t_acquired;       /* when the holder acquired, or the grant was made */
     int64_t reserved_until;   /* free, but expected to be retaken by its last holder until then */
+    fl_policy_thread *kept_by; /* free: its last holder, if that was serving */
     int64_t t_free;           /* when it became free */
     int64_t handover;         /* how long a waiter then took to get it, lately: a moving mean */
     uint32_t epoch;           /* counts acquisitions */
@@ -112,6 +115,7 @@ typedef struct fl_policy {
     uint32_t waiting;
     fl_bursts bursts;
     fl_account account;             /* of the computations */
+    fl_debt debt;                   /* what threads that are awake owe them */
     fl_policy_thread *server;       /* the serving thread that acquired last ... */
     bool alternates;                /* ... and whether its client takes turns with it */
     bool looked;                    /* that has been checked since it became the server: */
@@ -144,6 +148,13 @@ void fl_policy_yields(fl_policy_thread *thread);
 /* The thread has not slept since it dropped the GIL: if it was away, then for want of a core. Own thread, no
  * lock, before its next want. */
 void fl_policy_stays(fl_policy_thread *thread);
+
+/* The thread has just dropped the GIL: should the caller find out whether it sleeps before its next want?
+ * Lock. */
+bool fl_policy_samples(const fl_policy *policy, fl_policy_thread *thread, int64_t now);
+
+/* It has, or has not. Own thread, no lock, before its next want. */
+void fl_policy_slept(const fl_policy *policy, fl_policy_thread *thread, bool slept);
 
 /* The thread, which holds the GIL, has had no core for so many ns of this hold, as far as known. It is
  * neither charged for them nor asked to drop the GIL for them, up to a switch interval a hold: it may have

@@ -8,22 +8,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "gil/policy/constants.h"
 #include "machine/cores.h"
 #include "machine/quota.h"
 #include "machine/ticks.h"
 
 enum { AWAKE, SPINNING, PARKED, GRANTED };
 
-/* How long the number of cores that a thread may use is taken to stay the same. */
-#define LOOK_NS 10000000
-
-/* Without a core for so long, a thread asks whether a CPU quota was used up, at most once in ASK_NS; if so,
- * none spins for CALM_NS. */
-#define GONE_NS 500000
-#define ASK_NS 1000000000
-#define CALM_NS 10000000000
-
-static _Atomic int64_t calm_until, asked_at = -ASK_NS;
+static _Atomic int64_t calm_until, asked_at = -FL_GONE_EVERY_NS;
 static _Atomic uint64_t throttled; /* what fl_quota_throttled() said last */
 
 void fl_parker_awake(fl_parker *parker)
@@ -78,11 +70,11 @@ static void relax(void)
 
 static void look_for_a_quota(int64_t now)
 {
-    if (now - atomic_load(&asked_at) >= ASK_NS) {
+    if (now - atomic_load(&asked_at) >= FL_GONE_EVERY_NS) {
         atomic_store(&asked_at, now);
         uint64_t times = fl_quota_throttled("");
         if (times > atomic_exchange(&throttled, times)) {
-            atomic_store(&calm_until, now + CALM_NS);
+            atomic_store(&calm_until, now + FL_GONE_CALM_NS);
         }
     }
 }
@@ -102,7 +94,7 @@ int64_t fl_parker_spin(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns)
         gap = now > before + gap ? now - before : gap;
     }
     int64_t gone = (int64_t)fl_ticks_to_ns(gap);
-    if (gone >= GONE_NS) {
+    if (gone >= FL_GONE_NS) {
         look_for_a_quota((int64_t)fl_ticks_to_ns(now));
     }
     pthread_mutex_lock(mutex);
@@ -112,7 +104,7 @@ int64_t fl_parker_spin(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns)
 
 bool fl_parker_may_spin(fl_parker *parker, int core, int64_t now)
 {
-    if (parker->t_looked == 0 || now - parker->t_looked > LOOK_NS) {
+    if (parker->t_looked == 0 || now - parker->t_looked > FL_CORES_NS) {
         parker->one_core = fl_cores_affinity() < 2; /* that may change at any time */
         parker->t_looked = now;
     }

@@ -18,14 +18,10 @@
 
 #ifndef FL_PROBE_REFUSAL
 
-/* How many switches of a GIL lie between two looks whether all hooks are in; a power of two. */
-#define SWITCHES_PER_LOOK 256
-
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
-/* The policy's slice_ns and lazy_ns. */
-static uint64_t long_hold_ticks, brief_ticks;
+static uint64_t long_hold_ticks, brief_ticks; /* the policy's floor_slice_ns and lazy_ns */
 static __thread uint8_t own_priority;
 
 /* The holder of a GIL that is granted and not taken yet, as far as the interpreter can see. It signals the
@@ -97,11 +93,15 @@ static void want(fl_gil *gil, fl_seat *seat, uint64_t now)
     if (policy && me) {
         /* Forced out, it comes straight back; unless the thread that it woke got its core: then it is late,
            but has not waited for anything. */
-        if (me->forced && fl_ns_of(now - seat->t_dropped) >= policy->k.away_ns
-            && me->slept == fl_kernel_own_usage().sleeps) {
+        bool late = me->forced && fl_ns_of(now - seat->t_dropped) >= policy->k.away_ns;
+        bool slept = (late || seat->sampled) && me->slept != fl_kernel_own_usage().sleeps;
+        if (late && !slept) {
             fl_policy_stays(&me->policy);
         }
-        me->forced = false;
+        if (seat->sampled) {
+            fl_policy_slept(policy, &me->policy, slept);
+        }
+        me->forced = seat->sampled = false;
         me->wanting = true;
         fl_policy_want(policy, &me->policy, fl_ns_of(now));
     }
@@ -205,8 +205,8 @@ static int wait(fl_gil *gil, fl_seat *seat, const struct timespec *deadline)
         me->ask = false;
         return ask(gil, seat);
     }
-    policy->interval = (int64_t)(gil->py->interval ? gil->py->interval : 1) * 1000;
     for (;;) {
+        policy->interval = (int64_t)(gil->py->interval ? gil->py->interval : 1) * 1000;
         if (me->policy.granted) {
             fl_parker_awake(&me->parker);
             me->cpu_ns = slept ? fl_kernel_cpu_ns(me->native_id) : me->cpu_ns;
@@ -275,7 +275,7 @@ static bool acquired_anew(fl_gil *gil, fl_seat *seat, uint64_t now)
     fl_policy *policy = fl_modes_policy_now(gil);
     fl_scheduled *me = record_of(seat);
 
-    if (gil->py->switch_number % SWITCHES_PER_LOOK == 0) {
+    if (gil->py->switch_number % FL_SWITCHES_PER_LOOK == 0) {
         fl_hooks_reinstall();
     }
     if (policy && me) {
@@ -289,10 +289,8 @@ static bool acquired_anew(fl_gil *gil, fl_seat *seat, uint64_t now)
         if (fl_policy_gives_up(policy, fl_ns_of(now), asleep_since, rouse)) {
             news = fl_modes_tripped(gil, policy);
         }
-        if (UNLIKELY(news != NULL)) {
-            me->news = news;
-            seat->wakes = true;
-        }
+        me->news = news ? news : me->news; /* an order may have come while it waited */
+        seat->wakes |= news != NULL;
     }
     return false; /* a thread that dropped it before there was a scheduler may wait for this */
 }
@@ -322,6 +320,9 @@ static bool dropped_before_others(fl_gil *gil, fl_seat *seat, uint64_t now, bool
     seat->wakes |= forced;
     look_coreless(policy, me, fl_ns_of(now));
     fl_drop drop = fl_policy_drop(policy, &me->policy, fl_ns_of(now));
+    if (fl_policy_samples(policy, &me->policy, fl_ns_of(now))) {
+        seat->sampled = seat->wakes = true;
+    }
     if (drop.kick) {
         fl_scheduled *other = fl_scheduled_of(drop.kick);
         if (fl_parker_kick(&other->parker)) {
@@ -380,7 +381,7 @@ static void unlocked(fl_gil *gil, fl_seat *seat)
             me->wakes[i] = NULL;
         }
     }
-    if (me->forced) {
+    if (me->forced || seat->sampled) {
         me->slept = fl_kernel_own_usage().sleeps;
     }
     if (me->news) {

@@ -21,6 +21,10 @@ static void catch_up(fl_sim *sim)
 static void want(fl_sim *sim, fl_actor *actor)
 {
     if (!actor->reported) {
+        if (actor->sampled) {
+            actor->sampled = false;
+            fl_policy_slept(&sim->policy, &actor->policy, actor->slept != actor->wakes);
+        }
         fl_policy_want(&sim->policy, &actor->policy, actor->t_want);
         actor->reported = true;
     }
@@ -154,6 +158,10 @@ int64_t fl_sched_drop(fl_sim *sim, fl_actor *actor)
     fl_drop drop = fl_policy_drop(&sim->policy, &actor->policy, sim->now);
     int64_t cost = 0;
 
+    if (fl_policy_samples(&sim->policy, &actor->policy, sim->now)) {
+        actor->sampled = true;
+        actor->slept = actor->wakes;
+    }
     if (drop.kick != NULL) {
         sim->totals.woken_early++;
         fl_sim_log(sim, FL_SIM_EVENT_KICK, actor, actor_of(drop.kick)->id);

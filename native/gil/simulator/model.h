@@ -67,6 +67,8 @@ typedef struct fl_actor {
     int64_t since, t_first;    /* STOCK, queued: from when its patience counts; since when it is first */
     int64_t t_want, t_acquired, t_dropped, t_begin;
     uint64_t wakes;
+    uint64_t slept; /* ... by its last drop, if `sampled` */
+    bool sampled;
     uint64_t arrivals; /* ARRIVE: its random numbers */
     int64_t t_arrival; /* ARRIVE: when the next is due */
     fl_thread_stats stats;

@@ -101,6 +101,7 @@ typedef struct fl_seat {
     bool forced_out;    /* under the mutex: it was, and has not been back for the GIL */
     bool marked;        /* what follows is of this hold (offcpu.h) */
     bool sleeps;        /* it did when it was last looked at */
+    bool sampled;       /* own thread: whether it sleeps before it wants the GIL again is to be found out */
     bool ended;         /* under the mutex: the thread is no more */
     atomic_bool orphan; /* the GIL is no more and has let go: the thread may free this */
     uint64_t t_acquired, t_dropped;

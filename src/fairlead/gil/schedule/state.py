@@ -18,7 +18,8 @@ class Scheduler:
     """What the scheduler of the main interpreter's GIL is, and has done since it was first switched on."""
 
     policy: Policy
-    """"stock" before it was switched on, too, and after the watchdog has given up."""
+    """"stock" before it was switched on, too, after the watchdog has given up, and where the hooks do not see
+    the threads that wait."""
     cpu_share: float
     waiting: int
     """Threads that wait for the GIL now."""
