@@ -5,8 +5,10 @@
 `lock`: two threads, each with a lock on which the other wakes it. `queue`: the same with a queue.Queue each.
 `submit`: `submit().result()` of a ThreadPoolExecutor with one thread. `pipeline`: three threads with a queue
 before each, and some ten microseconds of work in each. There is one item, so no two threads ever have work at
-once. A hop is there and back: through one other thread, in the pipeline through three. `--foreign` adds busy
-processes to the machine.
+once. A hop is there and back: through one other thread, in the pipeline through three. `full`: a queue.Queue
+with room for one item, and a thread that takes it. `semaphore`: 16 threads take turns with a
+threading.Semaphore. `notify`: a hundred threads wait for a Condition, are told at once, and answer.
+`--foreign` adds busy processes to the machine.
 
 Stock CPython, `sys.setswitchinterval(.0005)` and `fairlead run` take turns. Each figure is the median of the
 rounds [lowest..highest].
@@ -19,7 +21,7 @@ from typing import Any
 from gil_open_loop import REFERENCE
 from harness import FIGURES, MachineShares, Row, Target, Way, answer, arguments, run, subject, ways
 
-KINDS = ("lock", "queue", "submit", "pipeline")
+KINDS = ("lock", "queue", "submit", "pipeline", "full", "semaphore", "notify")
 
 
 def row(kind: str, cpu_threads: int, modes: dict[str, Way], options: Any) -> Row:

@@ -4,8 +4,9 @@
 
 A row has a rule switched off, by the constant that is named. Its columns are the goals of
 gil_policy_matrix.py: the geometric mean over all figures of ours / what the goal asks for (below 1 is better
-than asked), for the workloads that the policy was tuned with and for others that it was not. The last two
-columns are an echo server of one client beside one computing thread: requests/s, and p99.
+than asked), for the workloads that the policy was tuned with and for others that it was not. Then come an
+echo server of one client beside one computing thread (requests/s, and p99), and the share of the GIL that a
+computing thread has beside one that makes short calls in C.
 """
 
 from __future__ import annotations
@@ -37,10 +38,21 @@ OFF: dict[str, dict[str, int]] = {
     "expectations from history": {"expect_most_ns": 1},
     "interruption of a serving thread": {"grain_ns": 25 * MS},
     "computations go behind": {"computation_ns": 10_000 * MS},
-    "lazy drops": {"lazy_ns": 10_000},  # shorter than any absence; 0 would look for ever
+    "lazy drops": {"lazy_ns": 10_000},  # shorter than any; 0 would look for ever
+    "debts of threads that do not sleep": {"awake_costs": 0},
     "offers to a sleeper": {"offer_ns": 0},
     "spinning": {"spin_ns": 0, "alternates_ns": 10**12},
 }
+
+
+CALLS = sim.Group(body=(sim.Forever((sim.Run(3_000), sim.Off(20_000, 0.1))),))
+COMPUTING = sim.Group(body=(sim.Forever((sim.Run(MS),)),))
+
+
+def beside_calls(constants: dict[str, int], seed: int, cores: int) -> float:
+    program = sim.Program(groups={"calls": CALLS, "cpu": COMPUTING})
+    run = sim.simulate(program, cores=cores, constants=constants, seed=seed, until_seconds=2)
+    return run.held_share("cpu")
 
 
 def cell(job: tuple[str, str, str, float, int, int, argparse.Namespace]) -> dict[str, list[float]]:
@@ -71,7 +83,8 @@ def main() -> None:
     wanted = (options.rules or "").split(",")
     axes = [list(map(float, options.loads.split(","))), list(map(int, options.cpu_threads.split(",")))]
     seeds = list(map(int, options.seeds.split(",")))
-    print(f"{'without':34}{'tuned: a':>9}{'b':>6}{'c':>6}{'held out: a':>13}{'b':>6}{'c':>6}   req/s  p99 us")
+    goals = f"{'tuned: a':>9}{'b':>6}{'c':>6}{'held out: a':>13}{'b':>6}{'c':>6}"
+    print(f"{'without':34}{goals}   req/s  p99 us   cpu")
     with ProcessPoolExecutor() as pool:
         for rule, constants in OFF.items():
             if not any(part in rule for part in wanted):
@@ -88,7 +101,8 @@ def main() -> None:
                     line += f"{value:>{width if goal == 'a' else 6}.2f}"
             echoes = [echo(1, 1, constants, seed, options.cores) for seed in seeds]
             rate, p99 = (fmean(values) for values in list(zip(*echoes, strict=True))[:2])
-            print(f"{line}{rate:8.0f}{p99:8.0f}", flush=True)
+            share = fmean(beside_calls(constants, seed, options.cores) for seed in seeds)
+            print(f"{line}{rate:8.0f}{p99:8.0f}{share:6.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -5,12 +5,14 @@
 waitress: a Flask application, 8 threads. uvicorn: a Starlette application with a synchronous endpoint,
 which runs in a thread of a pool. asyncio: an echo server on streams, its loop beside the CPU-bound thread.
 timer: how late an asyncio loop calls what is due. Stock CPython, `sys.setswitchinterval(.0005)`, `fairlead
-run`, and stock without the CPU-bound thread take turns. The first two need the packages of the dependency
-group `bench`; a row whose packages are missing is left out, and named.
+run`, and stock without the CPU-bound thread take turns; for asyncio also `fairlead run` with the loop in
+`fairlead.gil.priority("io")`, as a loop that never sleeps owes the CPU-bound thread its share. The first two
+need the packages of the dependency group `bench`; a row whose packages are missing is left out, and named.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.util import find_spec
 
 from harness import FIGURES, STOCK, Row, Target, answer, arguments, load, run, subject, ways
@@ -26,6 +28,8 @@ TITLES = {
 
 def row(name: str, clients: int, cpu_threads: int, seconds: float) -> Row:
     modes = {**ways(), "alone": STOCK}
+    if name == "asyncio":
+        modes["priority io"] = replace(modes["fairlead"], settings={"priority": "io"})
 
     def take(mode: str) -> FIGURES:
         threads = 0 if mode == "alone" else cpu_threads

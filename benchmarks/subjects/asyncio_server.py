@@ -7,6 +7,8 @@ from contextlib import suppress
 
 import subject
 
+import fairlead.gil
+
 
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     with suppress(ConnectionError):
@@ -20,7 +22,8 @@ async def main() -> None:
     server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=256)
     work = subject.spinners()
     subject.say(port=server.sockets[0].getsockname()[1], **work)
-    await server.serve_forever()
+    with fairlead.gil.priority(subject.SETTINGS.get("priority", "normal")):
+        await server.serve_forever()
 
 
 subject.set_switch_interval()

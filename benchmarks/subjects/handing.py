@@ -1,6 +1,6 @@
 """Threads that hand work to each other, over and over.
 
-Settings: kind (lock, queue, submit, pipeline), seconds. Prints a line when the measurement begins, and then
+Settings: kind (of KINDS), seconds. Prints a line when the measurement begins, and then
 what was seen.
 """
 
@@ -72,11 +72,57 @@ def submit() -> Callable[[], object]:
     return lambda: pool.submit(int).result()
 
 
+def full() -> Callable[[], object]:
+    """A queue with room for one item, which another thread takes."""
+    line = queue.Queue[int](1)
+    endless(line.get)
+    return lambda: line.put(1)
+
+
+def semaphore() -> Callable[[], object]:
+    """One of 16 threads that take turns with a semaphore."""
+    turn = threading.Semaphore(1)
+
+    def take() -> None:
+        with turn:
+            count_to(STEPS)
+
+    for _ in range(15):
+        endless(take)
+    return take
+
+
+def notify() -> Callable[[], object]:
+    """A hundred threads that are told at once, and answer; one hop is there and back for all."""
+    told, answers, number = threading.Condition(), threading.Semaphore(0), 0
+
+    def told_once() -> None:
+        with told:
+            before = number
+            answers.release()
+            told.wait_for(lambda: number != before)
+
+    def ask() -> None:
+        nonlocal number
+        for _ in range(100):
+            answers.acquire()
+        with told:
+            number += 1
+            told.notify_all()
+
+    for _ in range(100):
+        endless(told_once)
+    return ask
+
+
 KINDS: dict[str, Callable[[], Callable[[], object]]] = {
     "lock": lock,
     "queue": lambda: through(1, lambda: None),
     "submit": submit,
     "pipeline": lambda: through(3, lambda: count_to(STEPS)),
+    "full": full,
+    "semaphore": semaphore,
+    "notify": notify,
 }
 
 subject.set_switch_interval()
