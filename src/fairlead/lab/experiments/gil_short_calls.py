@@ -58,7 +58,7 @@ EXPERIMENT = {
     ],
     "sizes": {"quick": [1], "standard": [1], "full": [1, 4]},
     "timeout_s": 60,
-    "pythons": ">=2.7",
+    "pythons": ">=3.2",  # before, the main thread may get the GIL too late to end it
 }
 
 import hashlib  # noqa: E402
@@ -85,8 +85,8 @@ def measure(params):
     for thread in threads:
         thread.join()
     region.end()
-    if not sum(steps) or not sum(calls):
-        raise probe.Failed("one of the threads did not get the GIL")
+    if not sum(steps):
+        raise probe.Failed("the computing thread did not get the GIL")
     answer = region.result({"called": len(calls)})
     answer["details"]["metrics"] = {
         "million_s": answer["wall_s"] * 1e6 / sum(steps),
