@@ -50,13 +50,13 @@ static void test_samples_are_of_every_absence_alike(void)
     CHECK(after_short > samples / 3 && after_short < samples * 2 / 3);
 }
 
-static void test_what_an_awake_thread_keeps_is_owed_several_times_over(void)
+static void test_what_an_awake_thread_holds_is_owed_and_what_stands_free_for_it_several_times_over(void)
 {
     int64_t now = begin_with_a_caller();
     (void)fl_policy_drop(&policy, &io, now + 10 * US);
-    CHECK_EQUAL(policy.debt.owed, 10 * US * policy.k.awake_costs);
+    CHECK_EQUAL(policy.debt.owed, 10 * US);
     take(&io, now + 40 * US); /* the GIL stood free for it */
-    CHECK_EQUAL(policy.debt.owed, 40 * US * policy.k.awake_costs);
+    CHECK_EQUAL(policy.debt.owed, 10 * US + 30 * US * policy.k.awake_costs);
 }
 
 static void test_a_gap_that_is_longer_than_a_lazy_drop_is_want_of_a_core(void)
@@ -116,7 +116,7 @@ static void test_a_server_that_has_slept_may_catch_up(void)
 static void test_a_slice_of_debt_goes_first_until_it_is_paid_but_not_before_a_request(void)
 {
     int64_t now = begin_with_a_caller();
-    int64_t hold = policy.k.floor_slice_ns / policy.k.awake_costs;
+    int64_t hold = policy.k.floor_slice_ns;
     fl_drop drop = fl_policy_drop(&policy, &io, now + hold);
     CHECK(drop.kind == FL_DROP_HAND && drop.grant == &cpu);
     now += hold;
@@ -148,7 +148,7 @@ int main(void)
 {
     test_thread_is_awake_once_it_has_slept_in_three_of_the_last_absences_at_most();
     test_samples_are_of_every_absence_alike();
-    test_what_an_awake_thread_keeps_is_owed_several_times_over();
+    test_what_an_awake_thread_holds_is_owed_and_what_stands_free_for_it_several_times_over();
     test_a_gap_that_is_longer_than_a_lazy_drop_is_want_of_a_core();
     test_nothing_is_owed_where_none_can_use_it();
     test_one_of_many_threads_owes_nothing();

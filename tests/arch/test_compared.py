@@ -13,8 +13,7 @@ pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
-PAGES = [(ROOT / "docs" / "explanation" / name).read_text() for name in ("measured.md", "beside.md")]
-MEASURED = "\n".join(PAGES)
+MEASURED = (ROOT / "docs" / "explanation" / "measured.md").read_text()
 FILES = re.findall(r"`benchmarks/results/(gil_\w+\.txt)`", MEASURED)
 BOUND = {"at most": "<=", "at least": ">="}
 
@@ -43,7 +42,7 @@ def blocks(file: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def rows() -> Iterator[tuple[list[str], dict[str, str]]]:
-    """Each row of the pages by its columns, with the files that its section names.
+    """Each row of measured.md by its columns, with the files that its section names.
 
     A table without a column for the figure has it at the head of the programs' column.
     """
@@ -87,20 +86,20 @@ def shown(row: dict[str, str], files: list[str]) -> bool:
     return False
 
 
-def test_each_figure_of_the_measured_pages_is_in_the_result_that_its_section_names() -> None:
-    assert all(len(page.splitlines()) <= 150 for page in PAGES)
+def test_each_figure_of_the_measured_page_is_in_the_result_that_its_section_names() -> None:
+    assert len(MEASURED.splitlines()) <= 150
     assert len(list(rows())) > 40
     assert [row for files, row in rows() if not shown(row, files)] == []
 
 
-def test_each_number_in_the_prose_of_the_measured_pages_is_in_a_result_that_they_name() -> None:
+def test_each_number_in_the_prose_of_the_measured_page_is_in_a_result_that_it_names() -> None:
     prose = re.sub(r"`[^`]*`|^\|.*$|\]\([^)]*\)", "", MEASURED, flags=re.MULTILINE)
     number = re.compile(r"(?<!\w)(?<!\d\.)\d+(?:[.,]\d+)*")
     known = {found for file in FILES for found in number.findall((RESULTS / file).read_text())}
     assert set(number.findall(prose)) - known == set()
 
 
-def test_every_missed_aim_is_on_the_measured_pages() -> None:
+def test_every_missed_aim_is_on_the_measured_page() -> None:
     missed = sum((RESULTS / file).read_text().count("MISSED") for file in FILES)
     assert sum("aim" in row for _, row in rows()) == missed > 0
 

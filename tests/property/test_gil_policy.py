@@ -127,7 +127,7 @@ def test_computing_threads_keep_their_share_at_least(
     seed=st.integers(0, 2**32),
 )
 @settings(thorough, max_examples=40)
-def test_computations_have_what_threads_that_do_not_sleep_keep_five_times_over(
+def test_computations_have_as_much_as_threads_that_do_not_sleep_and_more_where_these_leave_the_gil(
     hold: int, away: int, jitter: float, callers: int, cpu_threads: int, seed: int
 ) -> None:
     """The guarantee of docs/explanation/gil-scheduler.md: time is the callers', or the computations', or that
@@ -138,8 +138,10 @@ def test_computations_have_what_threads_that_do_not_sleep_keep_five_times_over(
     run = sim.simulate(program, cores=2, seed=seed, until_seconds=2)
     note(f"python -m fairlead.gil.simulation '{run.spec}'")
     k = sim.policy_constants()
-    owed = (1 - callers / k["awake_parts"]) * k["awake_costs"] / (1 + k["awake_costs"])
-    assert run.held_share("cpu") >= owed * 0.9
+    held, computed = run.held_share("caller"), run.held_share("cpu")
+    free = 1 - held - computed
+    owed = held + free * k["awake_costs"]
+    assert computed >= 0.85 * (1 - callers / k["awake_parts"]) * owed / (owed + held + free)
 
 
 KINDS = {"8 us": 8_000, "0.1 ms": 100_000, "1 ms": 1_000_000, "5 ms": 5_000_000, "20 ms": 20_000_000}
