@@ -59,6 +59,15 @@ static void test_what_an_awake_thread_holds_is_owed_and_what_stands_free_for_it_
     CHECK_EQUAL(policy.debt.owed, 10 * US + 30 * US * policy.k.awake_costs);
 }
 
+/* The last computation that waits leaves the queue when it is granted the GIL. */
+static void test_a_hand_over_to_the_only_computation_is_owed_to_it(void)
+{
+    int64_t now = begin_with_a_caller();
+    CHECK(force_out(&io, now) == &cpu);
+    fl_policy_acquired(&policy, &cpu, now + 30 * US);
+    CHECK_EQUAL(policy.debt.owed, 30 * US * policy.k.awake_costs);
+}
+
 static void test_a_gap_that_is_longer_than_a_lazy_drop_is_want_of_a_core(void)
 {
     int64_t now = begin_with_a_caller();
@@ -149,6 +158,7 @@ int main(void)
     test_thread_is_awake_once_it_has_slept_in_three_of_the_last_absences_at_most();
     test_samples_are_of_every_absence_alike();
     test_what_an_awake_thread_holds_is_owed_and_what_stands_free_for_it_several_times_over();
+    test_a_hand_over_to_the_only_computation_is_owed_to_it();
     test_a_gap_that_is_longer_than_a_lazy_drop_is_want_of_a_core();
     test_nothing_is_owed_where_none_can_use_it();
     test_one_of_many_threads_owes_nothing();

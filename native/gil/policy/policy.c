@@ -21,12 +21,13 @@ static void dequeue(fl_policy *policy, fl_policy_thread *thread)
     policy->waiting--;
 }
 
-/* The thread has kept the GIL for so long: it held it, or the GIL stood free for it. `costs`: how many times
-   over that is owed. */
-static void keep(fl_policy *policy, fl_policy_thread *thread, int64_t ns, int64_t costs, int64_t now)
+/* The thread has kept the GIL for so long: it held it, or the GIL stood free for it or was handed over.
+   `costs`: how many times over that is owed to a computation that wants the GIL. */
+static void keep(fl_policy *policy, fl_policy_thread *thread, int64_t ns, int64_t costs, bool wanted,
+                 int64_t now)
 {
-    if (fl_awake_keeps(&thread->awake, ns, &policy->k, now) && thread->held_as == FL_CLASS_SERVING
-        && thread->priority != FL_PRIORITY_IO && fl_order_wants(policy)) {
+    if (fl_awake_keeps(&thread->awake, ns, &policy->k, now) && wanted && thread->held_as == FL_CLASS_SERVING
+        && thread->priority != FL_PRIORITY_IO) {
         fl_debt_add(&policy->debt, ns * costs, policy->k.floor_slice_ns);
     }
 }
@@ -299,7 +300,8 @@ void fl_policy_acquired(fl_policy *policy, fl_policy_thread *thread, int64_t now
         policy->handover += (took - policy->handover) / FL_HANDOVER_PARTS;
     }
     int64_t idle = now - policy->t_free, most = policy->k.lazy_ns; /* longer: for want of a core */
-    keep(policy, policy->kept_by != NULL ? policy->kept_by : thread, idle < most ? idle : most, policy->k.awake_costs, now);
+    keep(policy, policy->kept_by != NULL ? policy->kept_by : thread, idle < most ? idle : most,
+         policy->k.awake_costs, computes(thread) || fl_order_wants(policy), now);
     thread->held_as = thread->cls;
     thread->t_acquired = now;
     thread->coreless = 0;
@@ -374,7 +376,7 @@ fl_drop fl_policy_drop(fl_policy *policy, fl_policy_thread *thread, int64_t now)
         fl_debt_pay(&policy->debt, thread->hold - thread->coreless);
     }
     else {
-        keep(policy, thread, thread->hold - thread->coreless, 1, now);
+        keep(policy, thread, thread->hold - thread->coreless, 1, fl_order_wants(policy), now);
     }
     if (policy->waiting == 0) {
         bool plain = policy->mode == FL_MODE_INTERACTIVE && !thread->forced && !thread->yielded
