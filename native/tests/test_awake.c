@@ -50,13 +50,13 @@ static void test_samples_are_of_every_absence_alike(void)
     CHECK(after_short > samples / 3 && after_short < samples * 2 / 3);
 }
 
-static void test_what_an_awake_thread_holds_is_owed_and_what_stands_free_for_it_several_times_over(void)
+static void test_a_part_of_what_an_awake_thread_holds_is_owed_and_what_stands_free_for_it_several_times_over(void)
 {
     int64_t now = begin_with_a_caller();
     (void)fl_policy_drop(&policy, &io, now + 10 * US);
-    CHECK_EQUAL(policy.debt.owed, 10 * US);
+    CHECK_EQUAL(policy.debt.owed, 10 * US / policy.k.awake_holds);
     take(&io, now + 40 * US); /* the GIL stood free for it */
-    CHECK_EQUAL(policy.debt.owed, 10 * US + 30 * US * policy.k.awake_costs);
+    CHECK_EQUAL(policy.debt.owed, 10 * US / policy.k.awake_holds + 30 * US * policy.k.awake_costs);
 }
 
 /* The last computation that waits leaves the queue when it is granted the GIL. */
@@ -125,10 +125,9 @@ static void test_a_server_that_has_slept_may_catch_up(void)
 static void test_a_slice_of_debt_goes_first_until_it_is_paid_but_not_before_a_request(void)
 {
     int64_t now = begin_with_a_caller();
-    int64_t hold = policy.k.floor_slice_ns;
-    fl_drop drop = fl_policy_drop(&policy, &io, now + hold);
+    fl_debt_add(&policy.debt, policy.k.floor_slice_ns, policy.k.floor_slice_ns);
+    fl_drop drop = fl_policy_drop(&policy, &io, now);
     CHECK(drop.kind == FL_DROP_HAND && drop.grant == &cpu);
-    now += hold;
     fl_policy_acquired(&policy, &cpu, now);
     arrive(&io, now + 10 * US);
     CHECK_EQUAL(fl_policy_tick(&policy, &io, true, now + 10 * US).until, now + policy.debt.owed);
@@ -146,6 +145,20 @@ static void test_a_slice_of_debt_goes_first_until_it_is_paid_but_not_before_a_re
     CHECK_EQUAL(policy.debt.owed, 0);
 }
 
+static void test_what_it_takes_to_pay_is_not_owed(void)
+{
+    int64_t now = begin_with_a_caller(), slice = policy.k.floor_slice_ns;
+    fl_debt_add(&policy.debt, slice, slice);
+    CHECK(fl_policy_drop(&policy, &io, now).grant == &cpu);
+    fl_policy_acquired(&policy, &cpu, now + 50 * US);
+    CHECK_EQUAL(policy.debt.owed, slice);
+    arrive(&io, now + 60 * US);
+    CHECK(force_out(&cpu, now + 50 * US + slice) == &io);
+    arrive(&cpu, now + 60 * US + slice);
+    fl_policy_acquired(&policy, &io, now + 100 * US + slice);
+    CHECK_EQUAL(policy.debt.owed, 0);
+}
+
 static void test_debt_is_two_slices_at_most(void)
 {
     int64_t now = begin_with_a_caller();
@@ -157,13 +170,14 @@ int main(void)
 {
     test_thread_is_awake_once_it_has_slept_in_three_of_the_last_absences_at_most();
     test_samples_are_of_every_absence_alike();
-    test_what_an_awake_thread_holds_is_owed_and_what_stands_free_for_it_several_times_over();
+    test_a_part_of_what_an_awake_thread_holds_is_owed_and_what_stands_free_for_it_several_times_over();
     test_a_hand_over_to_the_only_computation_is_owed_to_it();
     test_a_gap_that_is_longer_than_a_lazy_drop_is_want_of_a_core();
     test_nothing_is_owed_where_none_can_use_it();
     test_one_of_many_threads_owes_nothing();
     test_a_server_that_has_slept_may_catch_up();
     test_a_slice_of_debt_goes_first_until_it_is_paid_but_not_before_a_request();
+    test_what_it_takes_to_pay_is_not_owed();
     test_debt_is_two_slices_at_most();
     return 0;
 }

@@ -1,9 +1,9 @@
 /* awake: threads that leave the GIL for moments and do not sleep meanwhile, and what they owe.
  *
  * A thread that hashes, compresses or queries a database in memory leaves the GIL all the time, and never
- * waits for anything outside. It drops the GIL as a server does, and goes on as a computation does. So the
- * time for which it holds the GIL is owed to computations that want it, and the time for which the GIL stands
- * free for it, or is handed over, several times over.
+ * waits for anything outside. It drops the GIL as a server does, and goes on as a computation does. So a part
+ * of the time for which it holds the GIL is owed to computations that want it, and several times over the
+ * time for which the GIL stands free for it, or is handed over; but not the hand-overs of paying that.
  *
  * To tell it from a server the caller looks, now and then, whether the thread has slept in an absence. A
  * server whose requests queue up does not sleep either. So a thread may keep the GIL for a part of the time,

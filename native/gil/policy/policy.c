@@ -22,13 +22,13 @@ static void dequeue(fl_policy *policy, fl_policy_thread *thread)
 }
 
 /* The thread has kept the GIL for so long: it held it, or the GIL stood free for it or was handed over.
-   `costs`: how many times over that is owed to a computation that wants the GIL. */
-static void keep(fl_policy *policy, fl_policy_thread *thread, int64_t ns, int64_t costs, bool wanted,
+   `owed` of it is, to a computation that wants the GIL. */
+static void keep(fl_policy *policy, fl_policy_thread *thread, int64_t ns, int64_t owed, bool wanted,
                  int64_t now)
 {
     if (fl_awake_keeps(&thread->awake, ns, &policy->k, now) && wanted && thread->held_as == FL_CLASS_SERVING
         && thread->priority != FL_PRIORITY_IO) {
-        fl_debt_add(&policy->debt, ns * costs, policy->k.floor_slice_ns);
+        fl_debt_add(&policy->debt, owed, policy->k.floor_slice_ns);
     }
 }
 
@@ -300,8 +300,10 @@ void fl_policy_acquired(fl_policy *policy, fl_policy_thread *thread, int64_t now
         policy->handover += (took - policy->handover) / FL_HANDOVER_PARTS;
     }
     int64_t idle = now - policy->t_free, most = policy->k.lazy_ns; /* longer: for want of a core */
-    keep(policy, policy->kept_by != NULL ? policy->kept_by : thread, idle < most ? idle : most,
-         policy->k.awake_costs, computes(thread) || fl_order_wants(policy), now);
+    idle = idle < most ? idle : most;
+    keep(policy, policy->kept_by != NULL ? policy->kept_by : thread, idle, idle * policy->k.awake_costs,
+         policy->gap_owed && (computes(thread) || fl_order_wants(policy)), now);
+    policy->paying &= thread->granted;
     thread->held_as = thread->cls;
     thread->t_acquired = now;
     thread->coreless = 0;
@@ -344,6 +346,8 @@ static fl_drop hand(fl_policy *policy, fl_policy_thread *next, bool slice, int64
     next->granted = true;
     next->protected = slice && fl_order_owes_floor(policy, now);
     policy->grantee = next;
+    policy->paying = slice;
+    policy->gap_owed &= !slice;
     policy->holder_class = next->cls;
     policy->t_acquired = now;
     policy->counts.direct_handovers++;
@@ -371,12 +375,15 @@ fl_drop fl_policy_drop(fl_policy *policy, fl_policy_thread *thread, int64_t now)
     policy->holder = NULL;
     policy->t_free = policy->reserved_until = now;
     policy->kept_by = computes(thread) ? NULL : thread;
+    policy->gap_owed = !policy->paying;
+    policy->paying = false;
     settle(policy, false, now);
     if (computes(thread)) {
         fl_debt_pay(&policy->debt, thread->hold - thread->coreless);
     }
     else {
-        keep(policy, thread, thread->hold - thread->coreless, 1, fl_order_wants(policy), now);
+        int64_t ns = thread->hold - thread->coreless;
+        keep(policy, thread, ns, ns / policy->k.awake_holds, fl_order_wants(policy), now);
     }
     if (policy->waiting == 0) {
         bool plain = policy->mode == FL_MODE_INTERACTIVE && !thread->forced && !thread->yielded
