@@ -104,7 +104,7 @@ typedef struct fl_policy {
     int64_t t_acquired;       /* when the holder acquired, or the grant was made */
     int64_t reserved_until;   /* free, but expected to be retaken by its last holder until then */
     fl_policy_thread *kept_by; /* free: its last holder, if that was serving */
-    bool gap_owed;            /* free: it does not pass on from, or to, a slice that pays debts */
+    bool gap_owed;            /* free: it does not pass on from, or to, a slice of a debt or of the floor */
     bool paying;              /* the grantee, or holder, was granted such a slice */
     int64_t t_free;           /* when it became free */
     int64_t handover;         /* how long a waiter then took to get it, lately: a moving mean */
