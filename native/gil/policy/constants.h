@@ -30,9 +30,9 @@
     /* Of what an awake thread holds one part in so many is owed to the computations: an event loop that   \
        has always something to do keeps four fifths ... */                                                 \
     X(awake_holds, 4)                                                                                      \
-    /* ... and so many times over the time for which the GIL stands free for it. Below 4 a computation     \
-       beside one that hashes takes 1.3 times as long as under stock and more. */                          \
-    X(awake_costs, 5)                                                                                      \
+    /* ... and so many times over the time for which the GIL stands free for it: a computation beside one  \
+       that hashes takes at least 1 + 1 / awake_costs times as long as alone, and hand-overs besides. */   \
+    X(awake_costs, 8)                                                                                      \
     /* ... but for one part in so many of the time, a few calls at once: the threads of a server that has  \
        fallen behind do not sleep either, and are many. */                                                 \
     X(awake_parts, 32)                                                                                     \

@@ -2,6 +2,7 @@
 #include "sync/bind/base/wait.h"
 
 #include <math.h>
+#include <signal.h>
 
 #include "machine/clock.h"
 #include "sync/locks/rwlock.h"
@@ -174,14 +175,19 @@ int fl_check_holders(PyObject *what, const fl_waitq *waitq)
 #ifdef PYPY_VERSION
 int fl_run_handlers(void)
 {
-    /* PyPy runs them before the main thread's next instruction of Python: this is one */
-    static PyObject *nothing;
-    if (nothing == NULL && (nothing = Py_CompileString("pass", "<signals>", Py_file_input)) == NULL) {
+    /* PyPy looks for signals when its counter of instructions is below 0. A signal sets the counter so, and
+       another thread, which counts at that moment, sets it back: then the handlers run 10,000 instructions
+       later, and a thread that sleeps runs none. This function runs them whatever the counter says. */
+    static PyObject *mask, *nothing;
+    PyObject *signal = mask != NULL ? NULL : PyImport_ImportModule("_signal");
+    if (signal != NULL) {
+        mask = PyObject_GetAttrString(signal, "pthread_sigmask");
+        Py_DECREF(signal);
+    }
+    if (mask == NULL || (nothing == NULL && (nothing = Py_BuildValue("(i())", SIG_BLOCK)) == NULL)) {
         return -1;
     }
-    PyObject *globals = PyDict_New();
-    PyObject *result = globals == NULL ? NULL : PyEval_EvalCode(nothing, globals, globals);
-    Py_XDECREF(globals);
+    PyObject *result = PyObject_CallObject(mask, nothing);
     Py_XDECREF(result);
     return result == NULL ? -1 : 0;
 }
