@@ -400,10 +400,10 @@ def test_signal_handler_may_end_the_wait_of_its_own_thread(call: Call) -> None:
 
 def test_no_signal_of_a_thread_that_goes_on_computing_is_lost() -> None:
     """PyPy counts instructions, and a signal that comes meanwhile was forgotten: once in 100 times."""
-    event = Event()
+    event, counts = Event(), lambda: sum(number % 7 for number in range(5000))
     with handling(event.set):
         for _ in range(500):
-            sender = interrupting(lambda: event.statistics().waiting == 1, lambda: [at for at in range(5000)])
+            sender = interrupting(lambda: event.statistics().waiting == 1, counts)
             assert event.wait(PATIENCE_S)
             event.clear()
             sender.result()
