@@ -65,6 +65,10 @@ shake: $(VENV)/.installed $(VENV)/.test  ## make test's Python tests five times:
 mutants: $(VENV)/.installed $(VENV)/.test build/native/build.ninja  ## plant the faults of tools/mutants.toml, one at a time: the tests must find each (an hour)
 	$(VENV)/bin/python tools/mutants.py $(MUTANTS)
 
+# JUDGE="--foreign 2" puts two busy processes beside them
+judge: $(VENV)/.installed $(VENV)/.test  ## a hundred programs with one trouble each, or none: how often the report names it (eight minutes)
+	$(VENV)/bin/python benchmarks/judge.py $(JUDGE)
+
 policy: $(VENV)/.installed  ## the GIL's policy against stock and a short switch interval, in the simulator (minutes)
 	$(VENV)/bin/python benchmarks/gil_policy_matrix.py --foreign 0,2
 
