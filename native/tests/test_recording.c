@@ -55,7 +55,7 @@ static void test_blocks_are_padded_and_carry_their_checksum(void)
 
     unsigned char data[256];
     CHECK_EQUAL(contents(data, sizeof data), 16 + (16 + 8) + (16 + 8) + 16);
-    CHECK(memcmp(data, "FLRECORD\2\0\0\0\0\0\0\0", 16) == 0);
+    CHECK(memcmp(data, "FLRECORD\3\0\0\0\0\0\0\0", 16) == 0);
     CHECK_EQUAL(word(data + 16), FL_BLOCK_META);
     CHECK_EQUAL(word(data + 20), 2);
     CHECK_EQUAL(word(data + 24), fl_crc32(0, "{}", 2));

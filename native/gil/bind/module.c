@@ -7,6 +7,7 @@
 #include "gil/hooks/hooks.h"
 #include "gil/observe/observe.h"
 #include "gil/observe/snapshot.h"
+#include "gil/observe/outside.h"
 #include "gil/observe/stacks.h"
 #include "gil/trace/loops.h"
 
@@ -143,6 +144,7 @@ static void forked(void)
 static void observers_forked(void)
 {
     fl_stacks_fork();
+    fl_outside_fork();
     fl_snapshot_fork();
     fl_loops_fork();
 }
@@ -204,6 +206,17 @@ static PyObject *probe_open(PyObject *module, PyObject *Py_UNUSED(ignored))
         return fl_module_fail("UsageError", "too many observations at once (8): end one first");
     }
     return result == FL_WINDOW_OK ? PyLong_FromLong(window) : PyErr_NoMemory();
+}
+
+PyDoc_STRVAR(readable_doc,
+"readable($module, /)\n"
+"--\n"
+"\n"
+"Whether stacks can be read: frames look as the interpreter itself says.");
+
+static PyObject *probe_readable(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    return PyBool_FromLong(fl_stacks_readable());
 }
 
 const fl_snapshot *fl_module_window(long window)
@@ -274,6 +287,7 @@ static PyObject *probe_threshold(PyObject *Py_UNUSED(module), PyObject *argument
 static PyMethodDef probe_methods[] = {
     {"open", probe_open, METH_NOARGS, open_doc},
     {"close", probe_close, METH_O, close_doc},
+    {"readable", probe_readable, METH_NOARGS, readable_doc},
     {"threshold", probe_threshold, METH_VARARGS, threshold_doc},
     {NULL, NULL, 0, NULL},
 };

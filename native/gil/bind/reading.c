@@ -77,13 +77,20 @@ static PyObject *seats(const fl_snapshot *snapshot)
     return list;
 }
 
+static unsigned long long ns(uint64_t ticks)
+{
+    return fl_ticks_to_ns(ticks);
+}
+
 static PyObject *pairs(const fl_snapshot *snapshot)
 {
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < snapshot->pair_count; i++) {
         const fl_pair_count *pair = &snapshot->pairs[i];
-        PyObject *tuple = Py_BuildValue("(HIIK)", pair->gil, pair->pair.waiter, pair->pair.holder,
-                                        (unsigned long long)fl_ticks_to_ns(pair->pair.ticks));
+        const fl_blame_parts *parts = &pair->pair.parts;
+        PyObject *tuple = Py_BuildValue("(HIIKKKKKK)", pair->gil, pair->pair.waiter, pair->pair.holder,
+                                        ns(parts->all), ns(parts->asked), ns(parts->late), ns(parts->asleep),
+                                        ns(parts->collecting), ns(parts->coreless));
         if (!tuple || PyList_Append(list, tuple) < 0) {
             Py_CLEAR(list);
         }
@@ -98,9 +105,25 @@ static PyObject *losses(const fl_snapshot *snapshot)
     for (size_t i = 0; list && i < snapshot->loss_count; i++) {
         const fl_loss_count *count = &snapshot->losses[i];
         PyObject *tuple = Py_BuildValue(
-            "(HIIIIKKK)", count->gil, count->loss.waiter, count->loss.holder, count->loss.waiter_stack,
-            count->loss.holder_stack, (unsigned long long)fl_ticks_to_ns(count->loss.ticks),
-            (unsigned long long)count->loss.waits, (unsigned long long)fl_ticks_to_ns(count->loss.longest));
+            "(HIIIIKKKKKKK)", count->gil, count->loss.waiter, count->loss.holder, count->loss.waiter_stack,
+            count->loss.holder_stack, ns(count->loss.ticks), (unsigned long long)count->loss.waits,
+            ns(count->loss.longest), ns(count->loss.late), ns(count->loss.late_asleep),
+            (unsigned long long)count->loss.late_waits, ns(count->loss.late_longest));
+        if (!tuple || PyList_Append(list, tuple) < 0) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(tuple);
+    }
+    return list;
+}
+
+static PyObject *collections(const fl_snapshot *snapshot)
+{
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < snapshot->collection_count; i++) {
+        const fl_collection *of = &snapshot->collections[i].of;
+        PyObject *tuple = Py_BuildValue("(IIIKKK)", of->thread, of->generation, of->stack,
+                                        (unsigned long long)of->runs, ns(of->ticks), ns(of->longest));
         if (!tuple || PyList_Append(list, tuple) < 0) {
             Py_CLEAR(list);
         }
@@ -115,9 +138,12 @@ PyDoc_STRVAR(read_doc,
 "\n"
 "What was counted since a window was opened.\n"
 "\n"
-"A dict: ns (how long ago that was), threads (dicts of counters), blame\n"
-"((gil, waiter, holder, ns), ...) and losses ((gil, waiter, holder,\n"
-"waiter's stack, holder's stack, ns, waits, longest ns), ...).");
+"A dict: ns (how long ago that was), interval_ns (the switch interval of\n"
+"the main interpreter, now), threads (dicts of counters), blame\n"
+"((gil, waiter, holder, ns in all, asked, late, asleep, collecting,\n"
+"coreless), ...), losses ((gil, waiter, holder, waiter's stack, holder's\n"
+"stack, ns, waits, longest ns, late ns, of it asleep, waits, longest), ...)\n"
+"and collections ((thread, generation, stack, runs, ns, longest ns), ...).");
 
 static PyObject *probe_read(PyObject *Py_UNUSED(module), PyObject *argument)
 {
@@ -148,9 +174,11 @@ static PyObject *probe_read(PyObject *Py_UNUSED(module), PyObject *argument)
     PyObject *dict = PyDict_New();
     if (dict
         && (fl_module_add(dict, "ns", fl_module_number(fl_ticks_to_ns(now.ticks - began))) < 0
+            || fl_module_add(dict, "interval_ns", fl_module_number((uint64_t)now.interval_us * 1000)) < 0
             || fl_module_add(dict, "threads", seats(&now)) < 0
             || fl_module_add(dict, "blame", pairs(&now)) < 0
-            || fl_module_add(dict, "losses", losses(&now)) < 0)) {
+            || fl_module_add(dict, "losses", losses(&now)) < 0
+            || fl_module_add(dict, "collections", collections(&now)) < 0)) {
         Py_CLEAR(dict);
     }
     fl_snapshot_free(&now);
@@ -296,6 +324,23 @@ static PyObject *probe_stack(PyObject *Py_UNUSED(module), PyObject *argument)
     return frames;
 }
 
+PyDoc_STRVAR(collected_doc,
+"collected($module, phase, info, /)\n"
+"--\n"
+"\n"
+"To stand in gc.callbacks while anything is observed.");
+
+static PyObject *probe_collected(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
+{
+    if (count == 2 && PyUnicode_Check(arguments[0]) && PyDict_Check(arguments[1])) {
+        PyObject *generation = PyDict_GetItemString(arguments[1], "generation");
+        long number = generation ? PyLong_AsLong(generation) : 0;
+        PyErr_Clear();
+        fl_observe_collection(PyUnicode_CompareWithASCIIString(arguments[0], "start") == 0, (uint32_t)number);
+    }
+    Py_RETURN_NONE;
+}
+
 PyDoc_STRVAR(memory_doc,
 "memory($module, /)\n"
 "--\n"
@@ -335,6 +380,7 @@ PyMethodDef fl_module_reading[] = {
     {"totals", probe_totals, METH_NOARGS, totals_doc},
     {"threads", probe_threads, METH_NOARGS, threads_doc},
     {"name", probe_name, METH_O, name_doc},
+    {"collected", (PyCFunction)(void (*)(void))probe_collected, METH_FASTCALL, collected_doc},
     {"stack", probe_stack, METH_O, stack_doc},
     {"memory", probe_memory, METH_NOARGS, memory_doc},
     {NULL, NULL, 0, NULL},

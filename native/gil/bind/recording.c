@@ -26,25 +26,33 @@ static void expired(void)
 }
 
 PyDoc_STRVAR(record_doc,
-"record($module, path, meta, events, later, counters_ns, lease, /)\n"
+"record($module, path, meta, events, later, counters_ns, lease,\n"
+"       duration_ns, most_bytes, /)\n"
 "--\n"
 "\n"
 "Begin a recording; a window must be open. meta is the META block's JSON\n"
 "without its last brace. It ends when the file at lease, unless that is\n"
-"None, can be locked. Raises OSError when a file cannot be opened.");
+"None, can be locked, or after duration_ns, unless that is 0; a file of\n"
+"most_bytes, unless that is 0, gets no more events. Raises OSError when a\n"
+"file cannot be opened.");
 
 static PyObject *probe_record(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
     PyObject *path;
     const char *meta, *lease;
     int events, later;
-    unsigned long long counters_ns;
-    if (!PyArg_ParseTuple(arguments, "O&sppKz:record", PyUnicode_FSConverter, &path, &meta, &events, &later,
-                          &counters_ns, &lease)) {
+    unsigned long long counters_ns, duration_ns, most_bytes;
+    if (!PyArg_ParseTuple(arguments, "O&sppKzKK:record", PyUnicode_FSConverter, &path, &meta, &events, &later,
+                          &counters_ns, &lease, &duration_ns, &most_bytes)) {
         return NULL;
     }
-    fl_recorder_options options = {
-        .events = events, .later = later, .counters_ns = counters_ns, .lease = lease, .expired = expired};
+    fl_recorder_options options = {.events = events,
+                                   .later = later,
+                                   .counters_ns = counters_ns,
+                                   .lease = lease,
+                                   .duration_ns = duration_ns,
+                                   .most_bytes = most_bytes,
+                                   .expired = expired};
     int error = 0;
     fl_recorder_result result;
     fl_module_enter();

@@ -151,6 +151,26 @@ static inline fl_py_frame *fl_frame_top(PyThreadState *tstate)
 #endif
 }
 
+/* Before 3.13 a frame that has called a function of Python's stands so many units behind the call. */
+#if PY_VERSION_HEX < 0x030C0000
+#define FL_UNITS_FROM_CALL 4
+#define FL_BEHIND_CALL(opcode) 0 /* no instruction, but the end of what belongs to the call */
+#elif PY_VERSION_HEX < 0x030D0000
+#define FL_UNITS_FROM_CALL 3
+#define FL_BEHIND_CALL(opcode) 0
+#else
+#define FL_UNITS_FROM_CALL 0
+#define FL_BEHIND_CALL(opcode) (opcode)
+#endif
+
+/* An instruction that calls nothing, and so runs for long only if it destroys objects: what a store
+   replaces, or the locals of a function that returns. */
+bool fl_opcode_destroys(unsigned char opcode);
+
+/* A call that is known to be of a function of Python's: where its caller is the innermost frame, that
+   function has returned, and its locals are destroyed. */
+bool fl_opcode_calls_python(unsigned char opcode);
+
 /* ---- Whether thread states may have been freed under the feet of their threads. */
 
 static inline int fl_finalizing(void)

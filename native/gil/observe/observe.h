@@ -18,4 +18,7 @@ void fl_observe_present(const fl_gil *gil, const fl_seat *seat, uint64_t since, 
 /* Puts the take that is kept back into the GIL's ring. Under the mutex. */
 void fl_observe_flush(fl_gil *gil);
 
+/* The present thread, which has the GIL, begins to collect garbage, or has done so. */
+void fl_observe_collection(bool begins, uint32_t generation);
+
 #endif

@@ -1,6 +1,7 @@
 #include "gil/observe/outside.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,6 +14,11 @@
 #define CODE_BYTES offsetof(PyCodeObject, co_code_adaptive)
 #define LINES_AT_MOST 16384 /* bytes of a code object's table of lines */
 #define UNIT ((int)sizeof(uint16_t))
+#define DESTROYS "<deallocation>" /* above a frame that destroys objects; without a file or a line */
+
+/* A thread's stack may be as small as 32 kB, so what is large is here. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned char lines[LINES_AT_MOST];
 
 /* Reads so many bytes that lie at an address of this process, if there is memory. */
 static bool copy(int memory, const void *from, void *into, size_t size)
@@ -98,14 +104,13 @@ static int line_in(const unsigned char *table, size_t size, int line, int offset
 static int line_of(int memory, const PyCodeObject *code, int offset)
 {
     PyVarObject head;
-    unsigned char table[LINES_AT_MOST];
     if (offset < 0 || code->co_linetable == NULL || !copy(memory, code->co_linetable, &head, sizeof head)
         || !is_a((const PyObject *)&head, &PyBytes_Type) || head.ob_size < 0) {
         return code->co_firstlineno;
     }
-    size_t size = (size_t)head.ob_size < sizeof table ? (size_t)head.ob_size : sizeof table;
+    size_t size = (size_t)head.ob_size < sizeof lines ? (size_t)head.ob_size : sizeof lines;
     const char *start = (const char *)code->co_linetable + offsetof(PyBytesObject, ob_sval);
-    return copy(memory, start, table, size) ? line_in(table, size, code->co_firstlineno, offset) : 0;
+    return copy(memory, start, lines, size) ? line_in(lines, size, code->co_firstlineno, offset) : 0;
 }
 
 /* ---- Frames */
@@ -151,24 +156,72 @@ static bool describe(int memory, const fl_py_frame *frame, fl_outside_frame *int
            && copy_text(memory, code.co_filename, into->file, sizeof into->file);
 }
 
-size_t fl_outside_look(const void *tstate, fl_outside_frame frames[FL_OUTSIDE_DEPTH], bool *exact)
+static bool destroys(int memory, const fl_py_frame *frame)
 {
-    static chain before, after; /* used by the server's thread alone */
+    unsigned char at = 0, called = 0;
+    const char *instruction = frame->instruction;
+    return copy(memory, instruction, &at, sizeof at)
+           && copy(memory, instruction - FL_UNITS_FROM_CALL * UNIT, &called, sizeof called)
+           && (fl_opcode_destroys(at) || (at == FL_BEHIND_CALL(called) && fl_opcode_calls_python(called)));
+}
+
+static size_t look(const void *tstate, fl_outside_frame frames[FL_OUTSIDE_DEPTH], bool *exact,
+                   bool *destroying)
+{
+    static chain before, after;
     size_t count = 0;
-    *exact = false;
+    *exact = *destroying = false;
     int memory = tstate && fl_stacks_readable() ? open("/proc/self/mem", O_RDONLY | O_CLOEXEC) : -1;
     if (memory < 0) {
         return 0;
     }
     if (copy_chain(memory, tstate, &before)) {
         for (size_t i = 0; i < before.count && count < FL_OUTSIDE_DEPTH; i++) {
-            count += describe(memory, &before.frames[i], &frames[count]);
+            if (describe(memory, &before.frames[i], &frames[count])) {
+                *destroying = count == 0 ? destroys(memory, &before.frames[i]) : *destroying;
+                count++;
+            }
         }
         *exact = copy_chain(memory, tstate, &after) && after.count == before.count
                  && memcmp(before.frames, after.frames, before.count * sizeof *before.frames) == 0;
     }
     close(memory);
     return count;
+}
+
+size_t fl_outside_look(const void *tstate, fl_outside_frame frames[FL_OUTSIDE_DEPTH], bool *exact)
+{
+    bool destroying;
+    pthread_mutex_lock(&lock);
+    size_t count = look(tstate, frames, exact, &destroying);
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+uint32_t fl_outside_stack(const void *tstate, bool ran)
+{
+    static fl_outside_frame frames[FL_OUTSIDE_DEPTH];
+    static fl_stack_frame named[FL_OUTSIDE_DEPTH + 1] = {{DESTROYS, "", 0, -1, -1, -1}};
+    bool exact, destroying;
+    uint32_t id = 0;
+    if (pthread_mutex_trylock(&lock) != 0) {
+        return 0;
+    }
+    size_t depth = look(tstate, frames, &exact, &destroying);
+    for (size_t i = 0; i < depth; i++) {
+        named[i + 1] = (fl_stack_frame){frames[i].function, frames[i].file, frames[i].line, -1, -1, -1};
+    }
+    if (exact) {
+        id = ran && destroying && depth < FL_STACK_DEPTH ? fl_stacks_add(named, depth + 1)
+                                                  : fl_stacks_add(named + 1, depth);
+    }
+    pthread_mutex_unlock(&lock);
+    return id;
+}
+
+void fl_outside_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
 }
 
 #endif

@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define FL_OUTSIDE_DEPTH 64 /* innermost frames */
 
@@ -25,5 +26,13 @@ typedef struct {
 /* The stack of a thread state, innermost frame first; returns the number of frames. 0: it cannot be read, or
    there is none. */
 size_t fl_outside_look(const void *tstate, fl_outside_frame frames[FL_OUTSIDE_DEPTH], bool *exact);
+
+/* Likewise, as the number of a stack (stacks.h), and without waiting, for a thread that is within one
+   instruction for long: if it ran, a frame of its own says whether that destroys objects. 0: it cannot be
+   read, has moved meanwhile, or another thread is at it. */
+uint32_t fl_outside_stack(const void *tstate, bool ran);
+
+/* In the child of a fork: no other thread is at it. */
+void fl_outside_fork(void);
 
 #endif

@@ -165,6 +165,7 @@ static void drain(void)
 
 static void flush(bool last)
 {
+    fl_looks_take(&own.writer.looks);
     /* Even if the file cannot be written the rings are emptied; fl_recorder_stop says why it could not. */
     (void)fl_writer_open(&own.writer);
     fl_writer_threads(&own.writer);
@@ -182,18 +183,39 @@ static void flush(bool last)
     }
 }
 
-static void finish(void)
+/* The hooks write no more events. */
+static void end_events(void)
 {
     atomic_store(&recording_events, false);
     fl_registry_each(detach, NULL);
+}
+
+/* The file is as large as it may be: the counters go on. */
+static void stop_at(uint64_t bytes)
+{
+    if (own.options.events && bytes && own.writer.file.size >= bytes) {
+        end_events();
+        drain();
+        own.options.events = false;
+        fl_writer_full(&own.writer);
+    }
+}
+
+static void finish(void)
+{
+    end_events();
     flush(true);
     fl_writer_end(&own.writer);
     own.finished = true;
 }
 
-/* The process that began the recording from outside has ended it, or was killed. */
-static bool lease_expired(void)
+/* Its time is up; or the process that began the recording from outside has ended it, or was killed. */
+static bool is_over(void)
 {
+    uint64_t lasts = own.options.duration_ns;
+    if (lasts && fl_ticks_system() - own.writer.start.ns >= lasts) {
+        return true;
+    }
     int file = fl_descriptor_number(&own.lease);
     return file >= 0 && flock(file, LOCK_SH | LOCK_NB) == 0;
 }
@@ -221,11 +243,12 @@ static void *run(void *unused)
         shared.hurry = false;
         stopping = shared.stopping;
         pthread_mutex_unlock(&lock);
-        if (!stopping && lease_expired()) {
+        if (!stopping && is_over()) {
             finish();
             own.options.expired();
         } else if (!stopping) {
             flush(false);
+            stop_at(own.options.most_bytes);
         }
     }
     return NULL;

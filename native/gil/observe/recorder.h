@@ -21,7 +21,9 @@ typedef struct {
     const char *lease; /* path of a file that the process which began the recording from outside keeps locked
                           (flock); the recording ends when it no longer is, unless the program has closed
                           this, too. NULL: none */
-    void (*expired)(void); /* called once it has; by the recorder's thread */
+    uint64_t duration_ns; /* the recording ends after that; 0: it is ended */
+    uint64_t most_bytes; /* a file of so much gets no more events; 0: it may be of any size */
+    void (*expired)(void); /* called once it has ended by itself; by the recorder's thread */
 } fl_recorder_options;
 
 typedef enum {

@@ -17,7 +17,7 @@ static unsigned open_windows; /* bits; under the lock */
 /* Room for one copy of all that there is. */
 typedef struct {
     fl_snapshot *snapshot;
-    size_t seats, pairs, losses; /* wanted */
+    size_t seats, pairs, losses, collections; /* wanted */
     unsigned windows;
     int window;
     bool opens; /* its maxima begin now */
@@ -35,6 +35,9 @@ static void copy_gil(fl_gil *gil, void *context)
             snapshot->ticks = now;
         }
         fl_off_cpu_settle(gil, now);
+        if (gil->index == 0) {
+            snapshot->interval_us = gil->py->interval;
+        }
         if (into->opens) {
             fl_window_begin(into->window, now);
         }
@@ -80,6 +83,13 @@ static void copy_gil(fl_gil *gil, void *context)
             into->losses++;
         }
     }
+    for (size_t i = 0; i < gil->collections.count; i++) {
+        if (into->collections < snapshot->collection_room) {
+            snapshot->collections[into->collections] =
+                (fl_collection_count){gil->since, gil->index, gil->collections.of[i]};
+        }
+        into->collections++;
+    }
 }
 
 static int order(uint64_t a, uint64_t b)
@@ -112,6 +122,15 @@ static int by_loss(const void *left, const void *right)
     return result ? result : order(a->loss.holder_stack, b->loss.holder_stack);
 }
 
+static int by_collection(const void *left, const void *right)
+{
+    const fl_collection_count *a = left, *b = right;
+    int result = order(a->birth, b->birth);
+    result = result ? result : order(a->of.thread, b->of.thread);
+    result = result ? result : order(a->of.generation, b->of.generation);
+    return result ? result : order(a->of.stack, b->of.stack);
+}
+
 void fl_window_close(int window)
 {
     pthread_mutex_lock(&lock);
@@ -130,39 +149,45 @@ static bool make_room(void **row, size_t *room, size_t wanted, size_t size)
     return *row != NULL;
 }
 
-static bool make_rooms(fl_snapshot *snapshot, size_t seats, size_t pairs, size_t losses)
+static bool make_rooms(fl_snapshot *snapshot, const copy *into)
 {
     union {
         void *row;
         fl_seat_count *seats;
         fl_pair_count *pairs;
         fl_loss_count *losses;
-    } a = {.seats = snapshot->seats}, b = {.pairs = snapshot->pairs}, c = {.losses = snapshot->losses};
-    bool made = make_room(&a.row, &snapshot->seat_room, seats, sizeof *a.seats);
-    made = make_room(&b.row, &snapshot->pair_room, pairs, sizeof *b.pairs) && made;
-    made = make_room(&c.row, &snapshot->loss_room, losses, sizeof *c.losses) && made;
+        fl_collection_count *collections;
+    } a = {.seats = snapshot->seats}, b = {.pairs = snapshot->pairs}, c = {.losses = snapshot->losses},
+      d = {.collections = snapshot->collections};
+    /* one seat for the departed */
+    bool made = make_room(&a.row, &snapshot->seat_room, into->seats + 1, sizeof *a.seats);
+    made = make_room(&b.row, &snapshot->pair_room, into->pairs, sizeof *b.pairs) && made;
+    made = make_room(&c.row, &snapshot->loss_room, into->losses, sizeof *c.losses) && made;
+    made = make_room(&d.row, &snapshot->collection_room, into->collections, sizeof *d.collections) && made;
     snapshot->seats = a.seats;
     snapshot->pairs = b.pairs;
     snapshot->losses = c.losses;
+    snapshot->collections = d.collections;
     return made;
 }
 
 static bool take(fl_snapshot *snapshot, int window, bool opens)
 {
-    copy into = {.snapshot = snapshot, .seats = 1, .pairs = 1, .losses = 1, .window = window, .opens = opens};
+    copy into = {.snapshot = snapshot, .window = window, .opens = opens};
+    into.seats = into.pairs = into.losses = into.collections = 1;
     pthread_mutex_lock(&lock);
     into.windows = open_windows;
     pthread_mutex_unlock(&lock);
     do {
-        if (!make_rooms(snapshot, into.seats + 1, into.pairs, into.losses)) { /* one for the departed */
+        if (!make_rooms(snapshot, &into)) {
             fl_snapshot_free(snapshot);
             return false;
         }
-        into.seats = into.pairs = into.losses = 0;
+        into.seats = into.pairs = into.losses = into.collections = 0;
         snapshot->ticks = 0;
         fl_registry_each(copy_gil, &into);
     } while (into.seats >= snapshot->seat_room || into.pairs > snapshot->pair_room
-             || into.losses > snapshot->loss_room);
+             || into.losses > snapshot->loss_room || into.collections > snapshot->collection_room);
     fl_tally departed = fl_registry_departed();
     if (departed.acquisitions) {
         snapshot->seats[into.seats++] = (fl_seat_count){
@@ -171,9 +196,11 @@ static bool take(fl_snapshot *snapshot, int window, bool opens)
     snapshot->seat_count = into.seats;
     snapshot->pair_count = into.pairs;
     snapshot->loss_count = into.losses;
+    snapshot->collection_count = into.collections;
     qsort(snapshot->seats, snapshot->seat_count, sizeof *snapshot->seats, by_seat);
     qsort(snapshot->pairs, snapshot->pair_count, sizeof *snapshot->pairs, by_pair);
     qsort(snapshot->losses, snapshot->loss_count, sizeof *snapshot->losses, by_loss);
+    qsort(snapshot->collections, snapshot->collection_count, sizeof *snapshot->collections, by_collection);
     return true;
 }
 
@@ -259,7 +286,14 @@ void fl_snapshot_subtract(fl_snapshot *later, const fl_snapshot *earlier)
         wanted.pair.holder = serial_now(later, wanted.birth, wanted.pair.holder);
         fl_pair_count *found = bsearch(&wanted, later->pairs, later->pair_count, sizeof wanted, by_pair);
         if (found) {
-            found->pair.ticks = less(found->pair.ticks, wanted.pair.ticks);
+            fl_blame_parts *parts = &found->pair.parts;
+            const fl_blame_parts *before = &wanted.pair.parts;
+            parts->all = less(parts->all, before->all);
+            parts->asked = less(parts->asked, before->asked);
+            parts->late = less(parts->late, before->late);
+            parts->asleep = less(parts->asleep, before->asleep);
+            parts->collecting = less(parts->collecting, before->collecting);
+            parts->coreless = less(parts->coreless, before->coreless);
         }
     }
     for (size_t i = 0; i < earlier->loss_count; i++) {
@@ -268,6 +302,18 @@ void fl_snapshot_subtract(fl_snapshot *later, const fl_snapshot *earlier)
         if (found) {
             found->loss.ticks = less(found->loss.ticks, wanted->loss.ticks);
             found->loss.waits = less(found->loss.waits, wanted->loss.waits);
+            found->loss.late = less(found->loss.late, wanted->loss.late);
+            found->loss.late_asleep = less(found->loss.late_asleep, wanted->loss.late_asleep);
+            found->loss.late_waits = less(found->loss.late_waits, wanted->loss.late_waits);
+        }
+    }
+    for (size_t i = 0; i < earlier->collection_count; i++) {
+        const fl_collection_count *wanted = &earlier->collections[i];
+        fl_collection_count *found =
+            bsearch(wanted, later->collections, later->collection_count, sizeof *wanted, by_collection);
+        if (found) {
+            found->of.runs = less(found->of.runs, wanted->of.runs);
+            found->of.ticks = less(found->of.ticks, wanted->of.ticks);
         }
     }
     for (size_t i = 0; i < earlier->seat_count; i++) {
@@ -280,7 +326,7 @@ void fl_snapshot_subtract(fl_snapshot *later, const fl_snapshot *earlier)
     }
     size_t kept = 0;
     for (size_t i = 0; i < later->pair_count; i++) {
-        if (later->pairs[i].pair.ticks) {
+        if (later->pairs[i].pair.parts.all) {
             later->pairs[kept++] = later->pairs[i];
         }
     }
@@ -292,6 +338,13 @@ void fl_snapshot_subtract(fl_snapshot *later, const fl_snapshot *earlier)
         }
     }
     later->loss_count = kept;
+    kept = 0;
+    for (size_t i = 0; i < later->collection_count; i++) {
+        if (later->collections[i].of.runs) {
+            later->collections[kept++] = later->collections[i];
+        }
+    }
+    later->collection_count = kept;
     kept = 0;
     for (size_t i = 0; i < later->seat_count; i++) {
         const fl_tally *tally = &later->seats[i].tally;
@@ -307,6 +360,7 @@ void fl_snapshot_free(fl_snapshot *snapshot)
     free(snapshot->seats);
     free(snapshot->pairs);
     free(snapshot->losses);
+    free(snapshot->collections);
     *snapshot = (fl_snapshot){0};
 }
 

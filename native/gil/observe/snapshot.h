@@ -32,12 +32,20 @@ typedef struct {
 } fl_loss_count;
 
 typedef struct {
+    uint64_t birth;
+    uint16_t gil;
+    fl_collection of;
+} fl_collection_count;
+
+typedef struct {
     uint64_t ticks;
+    unsigned long interval_us; /* the main interpreter's switch interval; 0: not known */
     fl_seat_count *seats; /* in order of birth and serial, as are the others */
     fl_pair_count *pairs;
     fl_loss_count *losses;
-    size_t seat_count, pair_count, loss_count;
-    size_t seat_room, pair_room, loss_room;
+    fl_collection_count *collections;
+    size_t seat_count, pair_count, loss_count, collection_count;
+    size_t seat_room, pair_room, loss_room, collection_room;
 } fl_snapshot;
 
 typedef enum {

@@ -157,6 +157,31 @@ static uint32_t frame_place(PyCodeObject *code, int offset)
     return at;
 }
 
+/* Likewise, of a frame of which no code object is known. */
+static uint32_t named_place(const fl_stack_frame *wanted)
+{
+    const char *function = keep(wanted->function, strlen(wanted->function));
+    const char *file = keep(wanted->file, strlen(wanted->file));
+    uint32_t at = (uint32_t)mix((uintptr_t)function ^ (uint64_t)(uint32_t)wanted->line << 40) & (FRAMES - 1);
+    if (function == NULL || file == NULL) {
+        return FRAMES;
+    }
+    for (; known.frames[at].code != NULL; at = (at + 1) & (FRAMES - 1)) {
+        const known_frame *frame = &known.frames[at];
+        if (frame->code == function && frame->offset == wanted->line && frame->seen.file == file) {
+            return at;
+        }
+    }
+    if (known.frames_used >= FRAMES / 2) {
+        return FRAMES;
+    }
+    known.frames[at] = (known_frame){.code = function, .offset = wanted->line, .seen = *wanted};
+    known.frames[at].seen.function = function;
+    known.frames[at].seen.file = file;
+    known.frames_used++;
+    return at;
+}
+
 /* The id of a stack, 0 when there is no room. Under the lock. */
 static uint32_t stack_id(const uint32_t *frames, uint32_t depth)
 {
@@ -196,6 +221,22 @@ static uint32_t look(PyThreadState *tstate)
     }
     if (room && depth > 0) {
         id = stack_id(frames, depth);
+    }
+    pthread_mutex_unlock(&lock);
+    return id;
+}
+
+uint32_t fl_stacks_add(const fl_stack_frame *frames, size_t depth)
+{
+    uint32_t places[FL_STACK_DEPTH], id = 0;
+    pthread_mutex_lock(&lock);
+    bool room = depth > 0 && depth <= FL_STACK_DEPTH && allocate();
+    for (size_t i = 0; room && i < depth; i++) {
+        places[i] = named_place(&frames[i]);
+        room = places[i] != FRAMES;
+    }
+    if (room) {
+        id = stack_id(places, (uint32_t)depth);
     }
     pthread_mutex_unlock(&lock);
     return id;

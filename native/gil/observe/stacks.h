@@ -20,6 +20,11 @@
 
 #define FL_STACK_DEPTH 64 /* innermost frames */
 
+typedef struct {
+    const char *function, *file;
+    int line, column, end_line, end_column; /* -1: not known */
+} fl_stack_frame;
+
 /* Whether stacks can be read: compares what is seen of the calling thread's frames with what the interpreter
    itself says of them. Attached, with the GIL. Sets no error. */
 bool fl_stacks_prepare(void);
@@ -30,6 +35,9 @@ bool fl_stacks_readable(void);
 /* The stack of the calling thread, which has this GIL; 0: none, or no room. `last` is the thread's previous
    sample: threads mostly wait where they waited before, and then names need not be compared again. */
 uint32_t fl_stacks_look(const fl_gil *gil, fl_stack_look *last);
+
+/* The id of a stack that was read elsewhere, innermost frame first; 0: no room. Strings are copied. */
+uint32_t fl_stacks_add(const fl_stack_frame *frames, size_t depth);
 
 /* How many stacks there are; their ids are 1 to that number. */
 uint32_t fl_stacks_count(void);
@@ -43,10 +51,6 @@ size_t fl_stacks_bytes(void);
 void fl_stacks_describe(uint32_t id, fl_text *text);
 
 /* One frame of a stack; strings live for ever. False: there is none at this depth (0 is the innermost). */
-typedef struct {
-    const char *function, *file;
-    int line, column, end_line, end_column;
-} fl_stack_frame;
 bool fl_stacks_frame(uint32_t id, size_t depth, fl_stack_frame *frame);
 
 /* In the child of a fork: there are none. */

@@ -14,6 +14,7 @@ bool fl_writer_begin(fl_writer *writer, const char *path, const char *meta)
 {
     writer->start = fl_ticks_anchor();
     writer->stacks_written = 0;
+    writer->looks = (fl_looks){0};
     writer->file = (fl_recording){.file = FL_NO_DESCRIPTOR};
     writer->loaded = fl_load_read(&writer->load);
     fl_loops_read(&writer->loops_base);
@@ -215,6 +216,15 @@ static void add_loops(fl_writer *writer)
     fl_text_add(&writer->text, "]");
 }
 
+static void add_row(fl_text *text, const uint64_t *numbers, size_t count, bool first)
+{
+    for (size_t i = 0; i < count; i++) {
+        fl_text_add(text, i ? "," : first ? "[" : ",[");
+        fl_text_number(text, numbers[i]);
+    }
+    fl_text_add(text, "]");
+}
+
 void fl_writer_counters(fl_writer *writer)
 {
     fl_snapshot *now = &writer->now;
@@ -249,20 +259,36 @@ void fl_writer_counters(fl_writer *writer)
     fl_text_add(&writer->text, "],\"blame\":[");
     for (size_t i = 0; i < now->pair_count; i++) {
         const fl_pair_count *pair = &now->pairs[i];
-        fl_text_add(&writer->text, i ? ",[" : "[");
-        fl_text_number(&writer->text, pair->gil);
-        fl_text_add(&writer->text, ",");
-        fl_text_number(&writer->text, pair->pair.waiter);
-        fl_text_add(&writer->text, ",");
-        fl_text_number(&writer->text, pair->pair.holder);
-        fl_text_add(&writer->text, ",");
-        fl_text_number(&writer->text, fl_ticks_to_ns(pair->pair.ticks));
-        fl_text_add(&writer->text, "]");
+        const fl_blame_parts *parts = &pair->pair.parts;
+        const uint64_t numbers[] = {pair->gil,
+                                    pair->pair.waiter,
+                                    pair->pair.holder,
+                                    fl_ticks_to_ns(parts->all),
+                                    fl_ticks_to_ns(parts->asked),
+                                    fl_ticks_to_ns(parts->late),
+                                    fl_ticks_to_ns(parts->asleep),
+                                    fl_ticks_to_ns(parts->collecting),
+                                    fl_ticks_to_ns(parts->coreless)};
+        add_row(&writer->text, numbers, sizeof numbers / sizeof *numbers, i == 0);
+    }
+    fl_text_add(&writer->text, "],\"collections\":[");
+    for (size_t i = 0; i < now->collection_count; i++) {
+        const fl_collection *of = &now->collections[i].of;
+        const uint64_t numbers[] = {of->thread, of->generation, of->stack, of->runs,
+                                    fl_ticks_to_ns(of->ticks), fl_ticks_to_ns(of->longest)};
+        add_row(&writer->text, numbers, sizeof numbers / sizeof *numbers, i == 0);
+    }
+    fl_text_add(&writer->text, "],\"looks\":[");
+    for (size_t i = 0; i < writer->looks.count; i++) {
+        const fl_look *look = &writer->looks.of[i];
+        const uint64_t numbers[] = {look->thread, look->doing, look->stack, look->ns};
+        add_row(&writer->text, numbers, sizeof numbers / sizeof *numbers, i == 0);
     }
     fl_schedule_state state = fl_schedule_look();
     fl_text_add(&writer->text, "],\"scheduler\":{\"mode\":");
     fl_text_number(&writer->text, (uint64_t)state.mode);
     fl_text_member(&writer->text, "tripped", state.tripped);
+    fl_text_member(&writer->text, "interval_ns", (uint64_t)now->interval_us * 1000);
     fl_text_add(&writer->text, "}");
     fl_load load;
     if (writer->loaded && fl_load_read(&load)) {
@@ -277,10 +303,20 @@ void fl_writer_counters(fl_writer *writer)
     write_text(writer, FL_BLOCK_COUNTERS);
 }
 
-void fl_writer_end(fl_writer *writer)
+static void write_moment(fl_writer *writer, fl_block_type type)
 {
     uint64_t now = fl_ticks_system();
-    fl_recording_block(&writer->file, FL_BLOCK_END, &now, sizeof now);
+    fl_recording_block(&writer->file, type, &now, sizeof now);
+}
+
+void fl_writer_full(fl_writer *writer)
+{
+    write_moment(writer, FL_BLOCK_FULL);
+}
+
+void fl_writer_end(fl_writer *writer)
+{
+    write_moment(writer, FL_BLOCK_END);
     fl_recording_close(&writer->file);
 }
 

@@ -7,6 +7,7 @@
 #include "gil/trace/text.h"
 #include "gil/threads/gil.h"
 #include "gil/threads/load.h"
+#include "gil/observe/looks.h"
 #include "gil/observe/snapshot.h"
 #include "gil/threads/threads.h"
 
@@ -27,6 +28,7 @@ typedef struct {
     fl_tick_anchor start;
     int window; /* that the counters are of, and what had been counted before */
     fl_snapshot base;
+    fl_looks looks;
     bool loaded;  /* the next field could be read */
     fl_load load; /* at the start */
     fl_loops loops_base; /* counted before the start */
@@ -58,6 +60,9 @@ bool fl_writer_events(fl_writer *writer, fl_outlet *from);
 
 /* Writes how many events were lost between which moments. */
 void fl_writer_lost(fl_writer *writer, const fl_event *record, const fl_tick_line *line);
+
+/* Writes the FULL block, after the last events. */
+void fl_writer_full(fl_writer *writer);
 
 /* Writes the END block, by which a reader knows that the file is complete, and closes the file. */
 void fl_writer_end(fl_writer *writer);

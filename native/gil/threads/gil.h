@@ -31,6 +31,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "gil/trace/collections.h"
 #include "gil/trace/blame.h"
 #include "gil/trace/histogram.h"
 #include "gil/trace/ring.h"
@@ -114,12 +115,15 @@ typedef struct fl_seat {
     uint64_t t_want;
     struct fl_seat *ahead, *behind; /* among the waiters, by when they began */
     fl_thread *thread;
+    const void *tstate; /* under the mutex: with which it took the GIL last; to be read as outside.h does */
     struct fl_seat *of_thread, *of_gil;
     uint64_t spent_us;          /* own thread: its CPU time when it was forced out, or that wait was over, */
     long slept;                 /* and how often it had let go of its core */
     uint64_t cpu_ns, cpu_ticks; /* the CPU clock at some moment, and when that was */
     uint64_t off_cpu, asleep;   /* before that moment */
     uint64_t off_cpu_before;    /* before the first request */
+    uint64_t t_collecting, collected; /* own thread: since when it collects garbage; how long after a
+                                         request in this hold */
     fl_stack_look look_holding, look_waiting;
     fl_maxima window[FL_WINDOWS];
     void *schedule; /* the scheduler's own record */
@@ -139,6 +143,8 @@ typedef struct fl_gil {
     fl_seat *dropper;       /* the thread that dropped it, until one has it; NULL: not known */
     uint64_t t_last;        /* the last time given to an event: no later event gets an earlier one */
     uint64_t t_request;     /* when the holder was first asked to drop; 0: it was not */
+    uint64_t t_waiter;      /* when a waiter's stack was last taken */
+    uint64_t asked_late;    /* by so much the waiter that asked was late, for want of a core */
     fl_seat *first, *last;  /* of the waiters */
     uint32_t holder_before; /* serial; 0: not known */
     uint32_t forced_out;    /* how many seats are */
@@ -148,7 +154,12 @@ typedef struct fl_gil {
     fl_tally departed; /* of those that were let go */
     fl_blame blame;
     fl_event take;    /* the last, kept back until it is known what comes next (observe.c); kind 0: none */
+    fl_event row;     /* likewise: `row_count` short holds of one thread, from `row_from` on */
+    uint64_t row_from;
+    uint32_t row_count;
+    fl_collections collections;
     uint64_t t_stack; /* when a holder's stack was last looked at */
+    uint32_t late_stack; /* what the holder does that goes on after requests; 0: not looked at */
     uint64_t t_look;  /* when it was last looked whether a holder sleeps */
     void *schedule;   /* the scheduler's own record */
     uint32_t obeyed;  /* the last request from outside that it knows of (control.h) */

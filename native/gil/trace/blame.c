@@ -61,9 +61,19 @@ static bool pairs_resize(fl_blame *blame, size_t room)
     return true;
 }
 
-void fl_blame_add(fl_blame *blame, uint32_t waiter, uint32_t holder, uint64_t ticks)
+static void parts_add(fl_blame_parts *sum, const fl_blame_parts *parts)
 {
-    if (ticks == 0) {
+    sum->all += parts->all;
+    sum->asked += parts->asked;
+    sum->late += parts->late;
+    sum->asleep += parts->asleep;
+    sum->collecting += parts->collecting;
+    sum->coreless += parts->coreless;
+}
+
+static void pair_add(fl_blame *blame, uint32_t waiter, uint32_t holder, const fl_blame_parts *parts)
+{
+    if (parts->all == 0) {
         return;
     }
     if (blame->pairs_used >= blame->pairs_room / 2) {
@@ -87,7 +97,12 @@ void fl_blame_add(fl_blame *blame, uint32_t waiter, uint32_t holder, uint64_t ti
         pair->holder = holder;
         blame->pairs_used++;
     }
-    pair->ticks += ticks;
+    parts_add(&pair->parts, parts);
+}
+
+void fl_blame_add(fl_blame *blame, uint32_t waiter, uint32_t holder, uint64_t ticks)
+{
+    pair_add(blame, waiter, holder, &(fl_blame_parts){.all = ticks});
 }
 
 static fl_blame_loss *loss_place(fl_blame_loss *losses, size_t room, const fl_blame_loss *key)
@@ -123,9 +138,37 @@ static bool losses_resize(fl_blame *blame, size_t room)
     return true;
 }
 
-/* What finds no place is missing from the losses only; the pairs have it. */
-static void loss_add(fl_blame *blame, fl_blame_loss key, uint64_t ticks)
+static uint64_t more(uint64_t a, uint64_t b)
 {
+    return a > b ? a : b;
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What a wait that overlaps a hold from `from` to `until` was for then. */
+static fl_blame_parts parts_of(const fl_hold *hold, uint64_t from, uint64_t until)
+{
+    fl_blame_parts parts = {.all = until - from};
+    if (hold->asked < hold->end) {
+        uint64_t since = more(from, hold->asked);
+        parts.late = until > since ? until - since : 0;
+        parts.asked = parts.all - parts.late;
+        double share = (double)parts.late / (double)(hold->end - hold->asked);
+        parts.coreless = less(parts.late, (uint64_t)(share * (double)hold->coreless));
+        parts.collecting =
+            less(parts.late - parts.coreless, (uint64_t)(share * (double)hold->collecting));
+        parts.asleep = less(parts.late, (uint64_t)(share * (double)hold->asleep));
+    }
+    return parts;
+}
+
+/* What finds no place is missing from the losses only; the pairs have it. */
+static void loss_add(fl_blame *blame, fl_blame_loss key, const fl_blame_parts *parts)
+{
+    uint64_t late = parts->late - parts->collecting - parts->coreless;
     if (blame->losses_used >= blame->losses_room / 2) {
         size_t room = blame->losses_room ? blame->losses_room * 2 : FIRST_ROOM;
         bool grown = room <= FL_BLAME_LOSSES && losses_resize(blame, room);
@@ -139,11 +182,13 @@ static void loss_add(fl_blame *blame, fl_blame_loss key, uint64_t ticks)
         *loss = key;
         blame->losses_used++;
     }
-    loss->ticks += ticks;
+    loss->ticks += parts->all;
     loss->waits++;
-    if (ticks > loss->longest) {
-        loss->longest = ticks;
-    }
+    loss->longest = more(loss->longest, parts->all);
+    loss->late += late;
+    loss->late_asleep += parts->asleep;
+    loss->late_longest = more(loss->late_longest, late);
+    loss->late_waits += fl_ticks_to_ns(late) >= FL_BLAME_FREE_NS;
 }
 
 void fl_blame_hold(fl_blame *blame, fl_hold hold)
@@ -184,13 +229,14 @@ void fl_blame_wait(fl_blame *blame, uint32_t waiter, uint32_t stack, uint64_t st
         horizon = from;
         if (until > from) {
             free_time -= until - from;
-            fl_blame_add(blame, waiter, hold->thread, until - from);
+            fl_blame_parts parts = parts_of(hold, from, until);
+            pair_add(blame, waiter, hold->thread, &parts);
             if (hold->stack || stack) {
                 fl_blame_loss key = {.waiter = waiter,
                                      .holder = hold->thread,
                                      .waiter_stack = stack,
                                      .holder_stack = hold->stack};
-                loss_add(blame, key, until - from);
+                loss_add(blame, key, &parts);
             }
         }
     }
@@ -200,7 +246,9 @@ void fl_blame_wait(fl_blame *blame, uint32_t waiter, uint32_t stack, uint64_t st
         fl_blame_add(blame, waiter, FL_BLAME_UNKNOWN, horizon - start);
         free_time -= horizon - start;
     }
-    fl_blame_add(blame, waiter, FL_BLAME_NO_THREAD, free_time);
+    fl_blame_parts free_parts = {.all = free_time};
+    free_parts.coreless = fl_ticks_to_ns(free_time) >= FL_BLAME_FREE_NS ? free_time : 0;
+    pair_add(blame, waiter, FL_BLAME_NO_THREAD, &free_parts);
 }
 
 void fl_blame_merge(fl_blame *blame, bool (*ended)(uint32_t serial, void *context), void *context)
@@ -230,7 +278,9 @@ void fl_blame_merge(fl_blame *blame, bool (*ended)(uint32_t serial, void *contex
             uint32_t holder = thread && ended(pair.holder, context) ? FL_BLAME_ENDED : pair.holder;
             fl_blame_pair *merged = pair_place(pairs, old.pairs_room, waiter, holder);
             blame->pairs_used += !(merged->waiter | merged->holder);
-            *merged = (fl_blame_pair){waiter, holder, merged->ticks + pair.ticks};
+            merged->waiter = waiter;
+            merged->holder = holder;
+            parts_add(&merged->parts, &pair.parts);
         }
     }
     for (size_t i = 0; i < old.losses_room; i++) {

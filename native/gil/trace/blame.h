@@ -32,20 +32,36 @@
 #define FL_BLAME_UNKNOWN 0xFFFFFFFEu /* as a holder: a thread, but it is not known which */
 #define FL_BLAME_ENDED 0xFFFFFFFFu   /* as either: threads that ended long ago, together */
 
+#define FL_BLAME_FREE_NS 1000000 /* a thread that is awake takes a free lock sooner by far */
+
 typedef struct {
-    uint64_t start, end; /* ticks */
+    uint64_t start, end; /* ticks, like all times here */
+    uint64_t asked;      /* when it was first asked to end, or would have been by a waiter that had a core;
+                            `end`: it was not */
+    uint64_t asleep, collecting, coreless; /* of the time since: it slept, collected garbage, had no core */
     uint32_t thread;
     uint32_t stack; /* what the holder was doing; 0: not looked at */
 } fl_hold;
 
+/* What was waited for. */
+typedef struct {
+    uint64_t all;
+    uint64_t asked; /* behind a hold that was asked to end, until it was; */
+    uint64_t late;  /* and from then on. Parts of that, spread evenly over it: */
+    uint64_t asleep, collecting, coreless; /* the last with no holder: the lock was free, and the waiter had
+                                              no core to take it, for FL_BLAME_FREE_NS or longer */
+} fl_blame_parts;
+
 typedef struct {
     uint32_t waiter, holder;
-    uint64_t ticks;
+    fl_blame_parts parts;
 } fl_blame_pair;
 
 typedef struct {
     uint32_t waiter, holder, waiter_stack, holder_stack;
     uint64_t ticks, longest, waits; /* waits 0: the place is empty */
+    uint64_t late, late_asleep, late_longest, late_waits; /* in calls that do not let go: `late` without
+                                                             collections and lost cores */
 } fl_blame_loss;
 
 typedef struct {

@@ -1,7 +1,7 @@
 /* recording: the file of GIL events and counters. src/fairlead/record/recording.py reads it, and describes
  * it in full; the two agree on this:
  *
- *     file     8 bytes "FLRECORD", u32 version = 2, u32 flags = 0; then blocks until the end of the file
+ *     file     8 bytes "FLRECORD", u32 version = 3, u32 flags = 0; then blocks until the end of the file
  *     block    u32 type, u32 length of the payload, u32 crc32 of the payload (zlib's), u32 reserved = 0;
  *              then the payload (at most 16 MiB), padded with zero bytes to a multiple of 8
  *
@@ -14,6 +14,7 @@
  *                 counted since the recording's start
  *     6 LOST      u64 t0_ns, u64 t1_ns, u64 count: events that found no room
  *     7 END       u64 t_ns
+ *     8 FULL      u64 t_ns: the file is as large as it may be; no events come after this, and counters do
  *
  * All numbers are little-endian, as every machine is that the probe runs on. The events of one GIL stand in
  * the order in which they happened. Blocks are appended whole: a reader that finds the file cut has
@@ -27,7 +28,7 @@
 
 #include "machine/descriptor.h"
 
-#define FL_RECORDING_VERSION 2
+#define FL_RECORDING_VERSION 3
 #define FL_RECORDING_MAX_PAYLOAD (16u << 20)
 
 typedef enum {
@@ -38,6 +39,7 @@ typedef enum {
     FL_BLOCK_COUNTERS,
     FL_BLOCK_LOST,
     FL_BLOCK_END,
+    FL_BLOCK_FULL,
 } fl_block_type;
 
 typedef enum {
@@ -52,11 +54,14 @@ typedef enum {
     FL_KIND_STACK_HOLDER, /* thread, with `stack`, drops it while other has waited for value */
     FL_KIND_ASLEEP,       /* thread drops it; value: how much of OFFCPU it slept by itself */
     FL_KIND_OFFCPU_EARLY, /* thread drops it; value: how much of OFFCPU lay before the first request */
+    FL_KIND_COLLECTED,    /* thread has collected garbage of generation other; value: for how long */
+    FL_KIND_ASKED_LATE,   /* thread drops it; value: by how much the first request was late */
 } fl_event_kind;
 
 #define FL_FLAG_FORCED 1u
 #define FL_FLAG_CONTENDED 2u
 #define FL_FLAG_WHOLE 4u /* a drop, and its take `value` before it; other: the holder before */
+#define FL_FLAG_ROW 8u /* and whole: `other` short holds, one after another; value: how long together */
 
 typedef struct {
     fl_descriptor file;
