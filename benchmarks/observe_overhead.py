@@ -14,8 +14,8 @@ in which nothing serves.
 
 Printed are the work done per second and the process's CPU time for it, relative to the block of ``nothing``
 of the same round: the median over the rounds, with its 95 % interval by bootstrap. ``again`` tells what the
-machine can resolve: its interval must cover 1. Targets: counting and the endpoint within 1 %, recording
-within 3 %.
+machine can resolve: its interval must cover 1. Targets: counting and the endpoint within 5 %, recording
+within 10 %.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from fairlead.lab.analysis.statistics import describe
 from fairlead.lab.isolation.other_load import Meter
 
 NOTHING = "nothing"
-AT_LEAST = {"counting": 0.99, "scraped": 0.99, "recording": 0.97}
+AT_LEAST = {"counting": 0.95, "scraped": 0.95, "recording": 0.90}
 SETTLE_S = 0.02
 SCRAPE_S = 0.1
 

@@ -1,5 +1,5 @@
 from os import PathLike
-from typing import TypedDict
+from typing import Any, TypedDict
 
 class Tally(TypedDict):
     acquisitions: int
@@ -30,16 +30,20 @@ class Totals(Tally):
 
 class Reading(TypedDict):
     ns: int
+    interval_ns: int
     threads: list[ThreadTally]
-    blame: list[tuple[int, int, int, int]]
-    losses: list[tuple[int, int, int, int, int, int, int, int]]
+    blame: list[tuple[int, int, int, int, int, int, int, int, int]]
+    losses: list[tuple[int, int, int, int, int, int, int, int, int, int, int, int]]
+    collections: list[tuple[int, int, int, int, int, int]]
 
 def open() -> int: ...  # noqa: A001 - the counterpart of close
 def close(window: int, /) -> None: ...
+def readable() -> bool: ...
 def read(window: int, /) -> Reading: ...
 def totals() -> Totals: ...
 def threads() -> list[tuple[int, int, int, bool, str]]: ...
 def name(names: dict[int, str], /) -> None: ...
+def collected(phase: str, info: dict[str, Any], /) -> None: ...
 def stack(id: int, /) -> tuple[tuple[str, str, int, int, int, int], ...]: ...  # noqa: A002
 def memory() -> dict[str, int]: ...
 def threshold(window: int, ns: int | None, /) -> None: ...
@@ -63,6 +67,8 @@ def record(
     later: bool,
     counters_ns: int,
     lease: str | None,
+    duration_ns: int,
+    most_bytes: int,
     /,
 ) -> None: ...
 def record_stop() -> int | None: ...

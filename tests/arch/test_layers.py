@@ -43,8 +43,9 @@ LAYERS: dict[str, set[str]] = {
     },
     # see
     "record": set(),
-    "gil.analysis": {"record"},
-    "gil.observe": {"gil.analysis", "_probe", "record"},
+    "judge": {"record"},
+    "gil.analysis": {"judge", "record"},
+    "gil.observe": {"gil.analysis", "judge", "_probe", "record"},
     "gil.schedule": {"gil.observe", "_probe", "record"},
     "gil.endpoint": {"gil.observe", "_probe", "record"},
     "gil.simulation": {"_native", "record"},

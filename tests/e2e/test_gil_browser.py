@@ -74,6 +74,28 @@ def test_page_is_drawn_without_a_word_on_the_console_and_fits(opened: Open, widt
     assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
 
 
+BROKEN_WORDS = """
+const broken = [], texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (texts.nextNode()) {
+  const text = texts.currentNode, range = document.createRange();
+  for (const word of text.data.matchAll(/[A-Za-z]+/g)) {
+    range.setStart(text, word.index);
+    range.setEnd(text, word.index + word[0].length);
+    if (new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size > 1) broken.push(word[0]);
+  }
+}
+return broken;
+"""
+
+
+def test_on_a_telephone_no_word_is_broken_and_the_answer_is_first(opened: Open) -> None:
+    browser = opened(convoy(), width=390)
+    assert browser.execute_script(BROKEN_WORDS) == []
+    tops = "return [...document.querySelectorAll(arguments[0])].map((at) => at.getBoundingClientRect().top)"
+    places = [browser.execute_script(tops, what)[0] for what in ("h1", ".answer", "#timeline", "#findings")]
+    assert places == sorted(places)
+
+
 def test_timeline_close_up_shows_holds_and_waits_in_proportion(opened: Open) -> None:
     browser = opened(convoy())
     for _ in range(3):

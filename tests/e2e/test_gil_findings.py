@@ -177,7 +177,7 @@ find("long-hold", lambda: at_once([nap, compute]))
 """)
     assert threads == {"nap-0"}
     assert evidence["function"] == "nap"
-    assert evidence["asleep_in_holds_seconds"] > 0.01
+    assert evidence["asleep_seconds"] > 0.01
 
 
 def test_long_hold_is_not_said_of_a_thread_whose_core_was_taken_away() -> None:

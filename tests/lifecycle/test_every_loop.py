@@ -1,4 +1,4 @@
-"""``--loops``: each event loop of a program is watched, which knows nothing of it."""
+"""``fairlead record`` and ``run --loops``: each event loop of a program is watched, unknown to it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def block():
 
 def recorded(tmp_path: Path, text: str, *options: str) -> GilSummary:
     (tmp_path / "app.py").write_text(LATE + text)
-    options = ("--loops", *options, "-o", "out.flrec")
+    options = (*options, "-o", "out.flrec")
     ran = fairlead("record", *options, "--", sys.executable, "app.py", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     return analyse(Recording(tmp_path / "out.flrec"))

@@ -41,6 +41,9 @@ def lot():
         os.sched_yield()
     return _probe.memory()
 with gil.record(sys.argv[1], wait_threshold=None), gil.observe(wait_threshold=None) as seen:
+    before = _probe.memory()["bytes"]
+    while _probe.memory()["bytes"] < before + 1_000_000:  # stacks have room once a thread is seen asleep
+        time.sleep(0.01)
     found, totals = [], [0]
     for _ in range(6):
         found.append(lot())
@@ -295,6 +298,7 @@ recorder = gil.record(sys.argv[1], counters_interval=0.01).start()
 while os.path.getsize(sys.argv[1]) < 10_000:
     time.sleep(0.001)
 for _ in range(5000):
+    sum(range(10_000))  # short holds in a row are one event
     os.stat("/")
 try:
     recorder.stop()

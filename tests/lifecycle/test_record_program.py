@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from commands import CONVOY, FAIRLEAD, environment, fairlead
 
+from fairlead.errors import FairleadError
 from fairlead.gil.analysis.analyse import analyse
 from fairlead.gil.observe.access import why_not
 from fairlead.record.recording import BlockType, Recording
@@ -34,6 +35,36 @@ def test_recorded_program_gives_a_recording_of_its_threads(tmp_path: Path) -> No
     behind = {(names[cell.waiter], names.get(cell.holder)): cell.seconds for cell in summary.blame}
     assert behind["io", "cpu"] > 0
     assert sum(s for (waiter, _), s in behind.items() if waiter == "io") == pytest.approx(io.waited_seconds)
+
+
+def test_recording_of_a_started_program_ends_after_its_duration_and_the_program_goes_on(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "app.py").write_text("""
+import pathlib, time
+while not pathlib.Path("state").read_text():
+    time.sleep(.001)
+print("done")
+""")
+    (tmp_path / "state").write_text("")
+    command = [*FAIRLEAD, "record", "--duration", "200ms", "-o", "out.flrec", "--", sys.executable, "app.py"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as ran:
+        while not ended(tmp_path / "out.flrec"):
+            assert ran.poll() is None
+        (tmp_path / "state").write_text("over")
+        printed, error = ran.communicate(timeout=30)
+    assert (ran.returncode, printed) == (0, "done\n"), error
+    assert analyse(Recording(tmp_path / "out.flrec")).wall_seconds >= 0.2
+
+
+def ended(path: Path) -> bool:
+    """Whether its last block is there."""
+    try:
+        return any(block.type == BlockType.END for block in Recording(path).blocks())
+    except (OSError, FairleadError):  # it is not there yet
+        return False
 
 
 def test_sub_process_of_the_program_is_not_recorded_and_a_program_that_is_killed_is(tmp_path: Path) -> None:
@@ -96,7 +127,7 @@ if child:
     ran = fairlead("record", "-o", "out.flrec", "--", sys.executable, "app.py", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     (child,) = tmp_path.glob("out.flrec.*")
-    both = f"of 2 processes; to see them: fairlead report {tmp_path / 'out.flrec'} {child}\n"
+    both = f"of 2 processes; to see it: fairlead report {tmp_path / 'out.flrec'}\n"
     assert ran.stderr.endswith(both)
     recorded = {"parent": Recording(tmp_path / "out.flrec"), "child": Recording(child)}
     assert recorded["parent"].meta.parent_pid is None

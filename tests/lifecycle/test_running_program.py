@@ -96,7 +96,7 @@ if child:
 
 
 def test_recording_ends_with_its_lease_also_in_children_forked_meanwhile(tmp_path: Path) -> None:
-    settings = {"threshold_s": None, "events": True, "counters_s": 1.0}
+    settings = {"threshold_s": None, "events": True, "counters_s": 1.0, "duration_s": None, "most_bytes": 0}
     place = {"out": str(tmp_path / "out.flrec"), "lease": str(tmp_path / "lease")}
     with (tmp_path / "lease").open("w") as lease:
         fcntl.flock(lease, fcntl.LOCK_EX)

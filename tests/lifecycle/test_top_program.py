@@ -46,6 +46,9 @@ def test_top_in_a_terminal_shows_the_columns_that_fit(tmp_path: Path) -> None:
     assert process.wait(timeout=100) == 0, shown
     assert all(heading in shown for heading in (b"held", b"waited", b"longest wait"))
     assert b"forced/s" not in shown
+    own_screen, _, after = shown.rpartition(b"\x1b[?1049l")
+    assert b"done" not in own_screen, "what the program writes is kept aside"
+    assert after.index(b"GIL held") < after.index(b"done")
     assert "…".encode() not in shown
 
 

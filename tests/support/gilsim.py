@@ -252,13 +252,13 @@ class Simulation:
         if thread.off_cpu_before:
             self._emit(EventType.OFFCPU_EARLY, thread, value=thread.off_cpu_before)
         self.truth.overrun_off_cpu[thread.serial] += thread.overrun_off_cpu
+        stack = 0
         for other in self.threads:
             waited = 0 if other.wanted is None else self.now - other.wanted
             if self.threshold is not None and waited >= self.threshold:
-                self._emit(
-                    EventType.STACK_HOLDER, thread, other=other.serial, value=waited, stack=thread.serial
-                )
-        self._emit(EventType.DROP, thread, value=held, flags=flags)
+                stack = thread.serial
+                self._emit(EventType.STACK_HOLDER, thread, other=other.serial, value=waited, stack=stack)
+        self._emit(EventType.DROP, thread, value=held, flags=flags, stack=stack)
         self.truth.forced[thread.serial] += bool(flags & FORCED)
         thread.epoch += 1
         self.holder = None

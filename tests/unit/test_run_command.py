@@ -104,7 +104,6 @@ def _stays_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("record -- no-such-program", "cannot be started", 2),
         ("record -- {python} -W error -uE app.py", "-uE ignores PYTHONPATH", 1),
         ("record --pid 1 -- app.py", "leave out the command", 2),
-        ("record --duration 1s -- app.py", "--duration goes with --pid", 2),
         ("record --pid 4194304", "there is no process", 2),
         ("record --threshold soon -- app.py", "'soon' is not a time", 2),
         ("top --pid 1 -- app.py", "leave out the command", 2),

@@ -55,14 +55,22 @@ if TYPE_CHECKING:
     help="Record every Python that the program starts, too, each into FILE.PID. Forked children are always"
     " recorded.",
 )
-@words.loops
 @click.option("--pid", type=int, help="Record a process that is already running (Python 3.14 and later).")
 @click.option(
     "--duration",
     "duration_s",
     metavar="TIME",
     callback=words.duration,
-    help="With --pid: for how long. [default: until Ctrl-C]",
+    help="Record for so long; the program goes on. [default: to its end, with --pid until Ctrl-C]",
+)
+@click.option(
+    "--max-size",
+    "most_bytes",
+    metavar="SIZE",
+    default="200MB",
+    show_default=True,
+    callback=words.size,
+    help="Record no more events once a file has that size; what is counted goes on to the end.",
 )
 @click.argument("command", metavar="-- COMMAND", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
@@ -73,9 +81,9 @@ def record(
     policy: Policy | None,
     cpu_share: float,
     children: bool,
-    loops: bool,
     pid: int | None,
     duration_s: float | None,
+    most_bytes: int,
     command: tuple[str, ...],
 ) -> int:
     """Run a program and record which thread holds its GIL, which threads wait, and for which.
@@ -84,7 +92,7 @@ def record(
     A COMMAND without an interpreter ("app.py", "-m module") is run by the Python that runs fairlead. fairlead
     exits with the program's status, or dies by the signal that killed it.
     """
-    from fairlead.gil.observe.programs import attach, launch
+    from fairlead.gil.observe.programs import attach, every_loop, launch
     from fairlead.gil.observe.programs.meeting import give
     from fairlead.gil.schedule.launch import schedule_action
 
@@ -92,18 +100,19 @@ def record(
         raise UsageError("--pid records a process that is already running: leave out the command")
     if pid is not None and policy is not None:
         raise UsageError("--policy is for a program that is started, and not for --pid")
-    if pid is None and duration_s is not None:
-        raise UsageError("--duration goes with --pid; a program that is started is recorded to its end")
     if pid is not None and children:
         raise UsageError("--children is for a program that is started, and not for --pid")
-    if pid is not None and loops:
-        raise UsageError("--loops is for a program that is started, and not for --pid")
     share = words.share_for(context, policy, cpu_share)
-    first = [*([schedule_action(policy, share)] if policy else []), *words.watching(loops)]
+    first = [*([schedule_action(policy, share)] if policy else []), every_loop.watch_action()]
     given = words.program(command, "record") if pid is None else [f"pid-{pid}"]
     target = launch.claim(out or Path(default_name(given)))
     older = _of_children(target)
-    settings = launch.Settings(out=str(target), threshold_s=threshold_s)
+    settings = launch.Settings(
+        out=str(target),
+        threshold_s=threshold_s,
+        duration_s=duration_s if pid is None else None,
+        most_bytes=most_bytes,
+    )
     try:
         if pid is None:
             status = launch.run(given, settings, first=first, verb="record", children=children)
@@ -129,10 +138,8 @@ def _told(target: Path, of_children: Iterable[tuple[Path, int]]) -> str:
     files = [target, *sorted(path for path, _ in of_children)]
     size = sum(path.stat().st_size for path in files)
     said = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{max(1, round(size / 1e3))} kB"
-    if len(files) == 1:
-        return f"recorded {said}; to see it: fairlead report {target}"
-    names = " ".join(map(str, files)) if len(files) < 5 else f"{target} {target}.[0-9]*"
-    return f"recorded {said} of {len(files)} processes; to see them: fairlead report {names}"
+    of = f" of {len(files)} processes" if len(files) > 1 else ""
+    return f"recorded {said}{of}; to see it: fairlead report {target}"
 
 
 def default_name(command: Sequence[str]) -> str:

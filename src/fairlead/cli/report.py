@@ -46,13 +46,13 @@ TO_THE_TERMINAL = ("text", "json")
 def report(files: tuple[Path, ...], form: str | None, out: Path | None) -> None:
     """Show what a recording of the GIL says: which thread held it, which waited for it, and what to do.
 
-    FILE is a recording of "fairlead record". Several files make one report, on one time axis, with a table
-    for each process: those of a program's children (app.flrec app.flrec.[0-9]*), or of programs that ran
-    at the same time on one machine. text and json go to the terminal unless -o is given; html is one
-    page that works offline; perfetto is a trace for https://ui.perfetto.dev, and firefox is one for
-    https://profiler.firefox.com; speedscope (for https://speedscope.app) and collapsed are stacks for flame
-    graphs of which thread waited for which. FILE may also be a run that "fairlead advise" kept; its formats
-    are text, json and html.
+    FILE is a recording of "fairlead record"; those of the program's children, which lie beside it
+    (FILE.PID), are read with it. They make one report, on one time axis, with a table for each process. So do
+    recordings of programs that ran at the same time on one machine. text and json go to the terminal unless
+    -o is given; html is one page that works offline; perfetto is a trace for https://ui.perfetto.dev, and
+    firefox is one for https://profiler.firefox.com; speedscope (for https://speedscope.app) and collapsed are
+    stacks for flame graphs of which thread waited for which. FILE may also be a run that "fairlead advise"
+    kept; its formats are text, json and html.
     """
     if form is None:
         form = next((form for form, suffix in SUFFIXES.items() if out and out.name.endswith(suffix)), "text")
@@ -77,7 +77,7 @@ def _render(files: tuple[Path, ...], form: str) -> Iterable[bytes]:
     if len(files) == 1 and is_advice(files[0]):
         return _advice(files[0], form)
     from fairlead.gil.analysis.timeline import TimelineCollector
-    from fairlead.gil.analysis.together import analyse_together, in_order
+    from fairlead.gil.analysis.together import analyse_together, in_order, with_children
     from fairlead.record.recording import Recording
     from fairlead.report.gil import gecko as gil_gecko
     from fairlead.report.gil import html as gil_html
@@ -86,7 +86,7 @@ def _render(files: tuple[Path, ...], form: str) -> Iterable[bytes]:
     from fairlead.report.gil import stacks as gil_stacks
     from fairlead.report.gil import text as gil_text
 
-    recordings = in_order([Recording(file) for file in files])
+    recordings = in_order(with_children([Recording(file) for file in files]))
     if form == "perfetto":
         return gil_perfetto.render(*recordings)
     if form == "firefox":

@@ -96,7 +96,11 @@ if TYPE_CHECKING:
     callback=words.duration,
     help="With --serve: the same for a thread that uses a core. [default: it may compute for ever]",
 )
-@words.loops
+@click.option(
+    "--loops",
+    is_flag=True,
+    help="Watch how late the callbacks of each event loop of asyncio and uvloop run, and why.",
+)
 @click.option(
     "--install-hook",
     is_flag=True,
@@ -151,6 +155,7 @@ def run(
         raise UsageError("--canary compares a policy with stock: leave out --policy stock")
     if canary_s is not None and not 0.1 <= canary_s <= 3600:
         raise UsageError(f"--canary is from 100ms to 1h, not {canary_s:g} s")
+    from fairlead.gil.observe.programs import every_loop
     from fairlead.gil.schedule import launch
 
     launch.become(
@@ -162,7 +167,7 @@ def run(
         if_possible=if_possible,
         children=children,
         then=[
-            *words.watching(loops),
+            *([every_loop.watch_action()] if loops else []),
             *_serving(context, serve, token_file, stalled_after_s, busy_after_s),
         ],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from fairlead.errors import RecordError, UsageError
 if TYPE_CHECKING:
     from fairlead.gil.observe.programs.meeting import Meeting
     from fairlead.record.gil_summary import GilThread, LoopDelays
+    from fairlead.record.recording import Frames
 
 ROWS = 20
 ROWS_OF_MANY = 5
@@ -37,34 +39,38 @@ PROCESSES = 12
     callback=words.duration,
     help="Time between updates.",
 )
-@words.loops
 @click.option("--pid", type=int, help="Watch a process that is already running (Python 3.14 and later).")
 @click.argument("command", metavar="-- COMMAND", nargs=-1, type=click.UNPROCESSED)
-def top(every_s: float, loops: bool, pid: int | None, command: tuple[str, ...]) -> int:
+def top(every_s: float, pid: int | None, command: tuple[str, ...]) -> int:
     """Run a program and watch its threads: which holds the GIL, which wait for it, and what that means.
 
     Updates each second: a live table in a terminal, plain snapshots elsewhere; if the program forks, a
-    shorter table for each process. COMMAND is as for "fairlead record". Ctrl-C goes to the program, and
-    fairlead exits with the program's status, or dies by the signal that killed it. With --pid, Ctrl-C ends
-    the watching of the process and its workers, and they go on.
+    shorter table for each process, the busiest first. In a terminal the table has the screen for itself, and
+    what the program writes there comes after its end. COMMAND is as for "fairlead record". Ctrl-C goes to the
+    program, and fairlead exits with the program's status, or dies by the signal that killed it. With --pid,
+    Ctrl-C ends the watching of the process and its workers, and they go on.
     """
-    from fairlead.gil.observe.programs import attach, launch
+    from fairlead.gil.observe.programs import attach, every_loop, launch
 
     if pid is not None and command:
         raise UsageError("--pid watches a process that is already running: leave out the command")
-    if pid is not None and loops:
-        raise UsageError("--loops is for a program that is started, and not for --pid")
     given = words.program(command, "top") if pid is None else []
     with _directory(pid) as directory:
         path = directory.ours / "top.flrec"
         out = str(directory.shared / path.name)
         settings = launch.Settings(out=out, threshold_s=None, events=False, counters_s=every_s)
         missed: list[str] = []
-        with _Screen() as show:
-            watch = SnapshotReader(path, show)
+        with _Screen() as screen:
+            watch = SnapshotReader(path, screen.show)
             if pid is None:
-                first = words.watching(loops)
-                status = launch.run(given, settings, first=first, tick=watch.tick, every_s=every_s)
+                status = launch.run(
+                    given,
+                    settings,
+                    first=[every_loop.watch_action()],
+                    tick=watch.tick,
+                    every_s=every_s,
+                    aside=screen.aside,
+                )
             else:
                 missed = attach.record(
                     pid, settings, duration_s=None, tick=watch.tick, every_s=every_s, workers=True
@@ -116,6 +122,7 @@ class SnapshotReader:
         if not sum(process.read() for process in self.processes.values()):
             return
         there = [process for process in self.processes.values() if process.path == self.path or process.alive]
+        there.sort(key=lambda process: -process.busy)
         sections = [section for process in there if (section := process.section(several=len(there) > 1))]
         left = len(sections) - PROCESSES
         if left > 0:
@@ -130,6 +137,7 @@ class Process:
         self.path = path
         self.pid = 0
         self.threads: list[GilThread] = []
+        self.counters: dict[str, Any] = {}
         self.lately: list[GilThread] = []
         self.t_ns = 0
         self.passed = 0.0
@@ -138,13 +146,29 @@ class Process:
         self.loops: list[str] = []
 
     @property
+    def busy(self) -> float:
+        """How long its threads held the GIL, or waited for it, lately; of each second."""
+        used = sum(thread.held_seconds + thread.waited_seconds for thread in self.lately)
+        return used / self.passed if self.passed else 0.0
+
+    @property
     def alive(self) -> bool:
         return Path(f"/proc/{self.pid}").exists()
 
     def read(self) -> bool:
         """Whether there is a new snapshot."""
-        from fairlead.gil.analysis.findings import find
-        from fairlead.gil.analysis.rates import between, parse_counters, parse_loops
+        from fairlead.gil.analysis.rates import (
+            between,
+            parse_blame,
+            parse_collections,
+            parse_looks,
+            parse_loops,
+            parse_threads,
+            rows_between,
+        )
+        from fairlead.judge.evidence import Evidence
+        from fairlead.judge.verdict import judge
+        from fairlead.judge.words import command_of
         from fairlead.record.policies import policy_name
         from fairlead.record.recording import Recording
         from fairlead.report.common import units
@@ -158,13 +182,32 @@ class Process:
             return False
         self.pid = recording.meta.pid
         self.passed = (counters["t_ns"] - (self.t_ns or recording.meta.start_ns)) / 1e9
-        threads, _ = parse_counters(counters)
+        threads = parse_threads(counters)
         self.lately = between(self.threads, threads)
-        policy = policy_name(counters.get("scheduler", {}).get("mode", 0))
-        interval = recording.meta.switch_interval_s
-        findings = find(self.lately, wall_seconds=self.passed, switch_interval=interval, policy=policy)
+        before, frames = self.counters, recording.stacks()
+
+        def grown(rows: str, keys: int, maxima: int = 0) -> list[list[int]]:
+            return rows_between(before.get(rows, ()), counters.get(rows, ()), keys, maxima=maxima)
+
+        def known(stack: int) -> Frames:
+            return frames.get(stack, ())
+
+        scheduler = counters.get("scheduler", {})
+        policy = policy_name(scheduler.get("mode", 0))
+        findings = judge(
+            Evidence(
+                threads=tuple(self.lately),
+                wall_seconds=self.passed,
+                switch_interval=scheduler.get("interval_ns", 0) / 1e9 or recording.meta.switch_interval_s,
+                blame=tuple(parse_blame(grown("blame", 3))),
+                collections=tuple(parse_collections(grown("collections", 3, 1), known)),
+                looks=tuple(parse_looks(grown("looks", 3), known)),
+                policy=policy,
+                command=command_of(recording.meta.argv),
+            )
+        )
         since = (counters["t_ns"] - recording.meta.start_ns) / 1e9
-        self.threads, self.t_ns = threads, counters["t_ns"]
+        self.threads, self.counters, self.t_ns = threads, counters, counters["t_ns"]
         held = _percent(sum(thread.held_seconds for thread in self.lately), self.passed)
         self.title = f"{since:.1f} s, {policy}, GIL held {held}"
         self.remarks = [f"{finding.kind}: {finding.title}" for finding in findings[:2]]
@@ -225,28 +268,47 @@ def _percent(part: float | None, whole: float) -> str:
 
 
 class _Screen:
-    """Gives a function that shows sections: live in a terminal, line by line elsewhere."""
+    """Shows sections: on a screen of their own in a terminal, line by line elsewhere.
 
-    def __enter__(self) -> Any:
+    Attributes:
+        aside: the file (a descriptor) of what the program writes meanwhile, which is shown in the end; None:
+            that need not be kept.
+        show: the function.
+    """
+
+    def __enter__(self) -> _Screen:
+        self.aside: int | None = None
+        self.show: Callable[[list[Section]], None] = _plain
         self.live: Any = None
-        if not sys.stdout.isatty():
-            return _plain
-        from fairlead.report.common.extra import needed_for
+        self.last: list[Section] = []
+        if sys.stdout.isatty():
+            from fairlead.report.common.extra import needed_for
 
-        with needed_for("the live table"):
-            from rich.live import Live
-        self.live = Live(auto_refresh=False)
-        self.live.start()
-        return self._rich
+            with needed_for("the live table"):
+                from rich.live import Live
+            self.kept = tempfile.TemporaryFile()
+            self.aside = self.kept.fileno()
+            self.show = self._rich
+            self.live = Live(auto_refresh=False, screen=True)
+            self.live.start()
+        return self
 
     def __exit__(self, *_: object) -> None:
-        if self.live is not None:
-            self.live.stop()
+        if self.live is None:
+            return
+        self.live.stop()
+        width = self.live.console.width
+        _plain([one._replace(table=_fitting(one.table, width)) if one.table else one for one in self.last])
+        self.kept.seek(0)
+        with self.kept:
+            shutil.copyfileobj(self.kept, sys.stdout.buffer)
+        sys.stdout.flush()
 
     def _rich(self, sections: list[Section]) -> None:
         from rich.console import Group
         from rich.text import Text
 
+        self.last = sections
         parts: list[Any] = []
         for title, table, remarks in sections:
             parts += [self._drawn(title, table) if table else Text(title), *map(Text, remarks)]

@@ -5,15 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
 from fairlead.errors import UsageError
-
-if TYPE_CHECKING:
-    from fairlead.gil.observe.programs.starting import Action
 
 _UNITS_S = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
@@ -28,6 +24,14 @@ def duration(context: click.Context, option: click.Parameter, value: str | None)
             f"{value!r} is not a time; write it as 500us, 1ms, 60s, 5m or 1h", context, option
         )
     return float(match[1]) * _UNITS_S[match[2]]
+
+
+def size(context: click.Context, option: click.Parameter, value: str) -> int:
+    """A size such as 500kB, 200MB or 2GB; in bytes."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(kB|MB|GB)\s*", value)
+    if match is None or float(match[1]) <= 0:
+        raise click.BadParameter(f"{value!r} is not a size; write it as 500kB, 200MB or 2GB", context, option)
+    return round(float(match[1]) * {"kB": 1e3, "MB": 1e6, "GB": 1e9}[match[2]])
 
 
 def sizes(context: click.Context, option: click.Parameter, value: str | None) -> tuple[int, ...] | None:
@@ -98,19 +102,3 @@ def share_for(context: click.Context, policy: str | None, cpu_share: float) -> f
     if policy != "interactive" and context.get_parameter_source("cpu_share") == ParameterSource.COMMANDLINE:
         raise UsageError("--cpu-share goes with --policy interactive only")
     return cpu_share
-
-
-loops = click.option(
-    "--loops",
-    is_flag=True,
-    help="Watch how late the callbacks of each event loop of asyncio and uvloop run, and why.",
-)
-
-
-def watching(loops: bool) -> list[Action]:
-    """What a program is to begin with for ``--loops``."""
-    if not loops:
-        return []
-    from fairlead.gil.observe.programs import every_loop
-
-    return [every_loop.watch_action()]

@@ -1,9 +1,9 @@
 """From the events of a recording to holds and waits, chunk by chunk, GIL by GIL, in bounded memory.
 
 A DROP says how long the thread held, an ACQUIRE how long it waited, so each interval comes from one event
-and a lost one spoils no other. What stays open over the border of a chunk (a hold in progress, waits that
-have not ended) is carried along, and comes out at the end of the recording as intervals that are not
-closed.
+and a lost one spoils no other. What stays open over the border of a chunk (a hold in progress, and what
+happened in it; waits that have not ended) is carried along, and comes out at the end of the recording as
+intervals that are not closed.
 
 The rules of a lock are checked on the way: one holder at a time, every drop after an acquisition by the
 same thread, times that never run backwards. A breach is excused only where events are known to be missing.
@@ -21,6 +21,7 @@ from fairlead.record.recording import (
     EVENT_FIELDS,
     FORCED,
     LOST,
+    ROW,
     BlockType,
     EventType,
     Recording,
@@ -32,8 +33,24 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.void]
 
-HOLD_FIELDS = [("start", "<i8"), ("end", "<i8"), ("thread", "<i8"), ("forced", "?"), ("closed", "?")]
+HOLD_FIELDS = [
+    ("start", "<i8"), ("end", "<i8"), ("thread", "<i8"), ("asked", "<i8"), ("off_cpu", "<i8"),
+    ("asleep", "<i8"), ("early", "<i8"), ("asked_late", "<i8"), ("collecting", "<i8"), ("turns", "<i8"),
+    ("stack", "<u4"), ("forced", "?"), ("closed", "?"),
+]  # fmt: skip
+"""``asked``: when the first request came; ``end``, if none did. ``off_cpu``, ``asleep``, ``early`` and
+``asked_late`` are what OFFCPU, ASLEEP, OFFCPU_EARLY and ASKED_LATE say of the hold; ``collecting``: how
+long garbage was collected after the request. ``turns``: how many holds it is; more than one are a row of
+short ones, moved together."""
 WAIT_FIELDS = [("start", "<i8"), ("end", "<i8"), ("thread", "<i8"), ("closed", "?")]
+IN_A_HOLD = (
+    EventType.REQUEST,
+    EventType.OFFCPU,
+    EventType.ASLEEP,
+    EventType.OFFCPU_EARLY,
+    EventType.COLLECTED,
+    EventType.ASKED_LATE,
+)
 CHUNK_EVENTS = 250_000
 """Blocks are put together until there are so many events: large enough for array arithmetic to pay."""
 
@@ -62,7 +79,8 @@ class Intervals:
     """The holds and waits of a recording.
 
     Attributes, complete once ``chunks()`` has come to its end:
-        end_ns: when the recording ended, since its start.
+        end_ns: when the recording ended, since its start; or its events did.
+        full_ns: when its events ended because the file was as large as it may be; 0: that did not happen.
         events: how many events were read.
         lost: (t0, t1, count) of the stretches in which events were lost.
         problems: breaches of the rules of a lock, one line.
@@ -70,6 +88,7 @@ class Intervals:
 
     recording: Recording
     end_ns: int = 0
+    full_ns: int = 0
     events: int = 0
     lost: list[tuple[int, int, int]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -80,9 +99,11 @@ class Intervals:
         import numpy as np
 
         start = self.recording.meta.start_ns
-        for block in self.recording.blocks(BlockType.LOST, BlockType.END):
-            if block.type == BlockType.END:
-                self.end_ns = max(0, END.unpack_from(block.payload)[0] - start)
+        for block in self.recording.blocks(BlockType.LOST, BlockType.END, BlockType.FULL):
+            if block.type != BlockType.LOST:
+                if not self.full_ns:
+                    self.end_ns = max(0, END.unpack_from(block.payload)[0] - start)
+                self.full_ns = self.end_ns if block.type == BlockType.FULL else self.full_ns
             else:
                 t0, t1, count = LOST.unpack_from(block.payload)
                 self.lost.append((t0 - start, t1 - start, count))
@@ -120,6 +141,8 @@ class _Gil:
     breaches: _Breaches
     hold: tuple[int, int] | None = None
     """(since, thread)"""
+    happened: Array | None = None
+    """Events of a hold that has not ended yet."""
     waits: dict[int, int] = field(default_factory=dict)
     """thread -> since"""
     before: Array | None = None
@@ -132,13 +155,7 @@ class _Gil:
         turns = events[(kind == EventType.ACQUIRE) | (kind == EventType.DROP)]
         self.breaches.check(turns if self.before is None else np.concatenate([self.before, turns]))
         self.before = turns[-1:] if len(turns) else self.before
-        drops = turns[turns["kind"] == EventType.DROP]
-        holds = np.zeros(len(drops), dtype=HOLD_FIELDS)
-        holds["end"] = drops["t_ns"]
-        holds["start"] = _since(drops)
-        holds["thread"] = drops["thread"]
-        holds["forced"] = (drops["flags"] & FORCED) != 0
-        holds["closed"] = True
+        holds = self._holds(events)
         acquired = turns[
             (turns["kind"] == EventType.ACQUIRE)
             & ((turns["flags"] & CONTENDED != 0) | (turns["value_ns"] > 0))
@@ -171,18 +188,44 @@ class _Gil:
             else:
                 self.waits.pop(thread, None)
 
+    def _holds(self, events: Array) -> Array:
+        """Those that end in this chunk, with what happened in each."""
+        import numpy as np
+
+        at = np.flatnonzero(events["kind"] == EventType.DROP)
+        drops = events[at]
+        holds = np.zeros(len(drops), dtype=HOLD_FIELDS)
+        holds["end"] = drops["t_ns"]
+        holds["start"] = _since(drops)
+        for name in ("thread", "stack"):
+            holds[name] = drops[name]
+        holds["turns"] = np.where(drops["flags"] & ROW, drops["other"], 1)
+        holds["forced"] = (drops["flags"] & FORCED) != 0
+        holds["closed"] = True
+        inside = np.flatnonzero(np.isin(events["kind"], IN_A_HOLD))
+        happened, hold = events[inside], np.searchsorted(at, inside)
+        if self.happened is not None:
+            happened = np.concatenate([self.happened, happened])
+            hold = np.concatenate([np.zeros(len(self.happened), dtype=hold.dtype), hold])
+        over = hold < len(holds)
+        self.happened = happened[~over]
+        _tell(holds, happened[over], hold[over])
+        return holds
+
     def finish(self, end_ns: int) -> IntervalChunk:
         import numpy as np
 
-        holds = (
-            []
-            if self.hold is None
-            else [(self.hold[0], max(end_ns, self.hold[0]), self.hold[1], False, False)]
-        )
+        holds = np.zeros(int(self.hold is not None), dtype=HOLD_FIELDS)
+        if self.hold is not None:
+            since, holds["thread"] = self.hold
+            holds["turns"] = 1
+            holds["start"], holds["end"] = since, max(end_ns, since)
+            if self.happened is not None:
+                _tell(holds, self.happened, np.zeros(len(self.happened), dtype=np.intp))
         waits = [(since, max(end_ns, since), thread, False) for thread, since in self.waits.items()]
         return IntervalChunk(
             self.index,
-            np.array(holds, dtype=HOLD_FIELDS),
+            holds,
             np.array(waits, dtype=WAIT_FIELDS),
             np.empty(0, dtype=[("t_ns", "<i8"), *EVENT_FIELDS[1:]]),
             end_ns,
@@ -195,6 +238,27 @@ def _since(events: Array) -> Any:
     import numpy as np
 
     return np.maximum(events["t_ns"] - events["value_ns"].astype(np.int64), 0)
+
+
+def _tell(holds: Array, happened: Array, hold: NDArray[np.intp]) -> None:
+    """Notes in each hold what happened in it; ``hold[i]`` is the place of that of ``happened[i]``."""
+    import numpy as np
+
+    kind, times, values = happened["kind"], happened["t_ns"], happened["value_ns"].astype(np.int64)
+    holds["asked"] = holds["end"]
+    asked = (kind == EventType.REQUEST) & (times >= holds["start"][hold])
+    np.minimum.at(holds["asked"], hold[asked], times[asked])
+    for event, name in (
+        (EventType.OFFCPU, "off_cpu"),
+        (EventType.ASLEEP, "asleep"),
+        (EventType.OFFCPU_EARLY, "early"),
+        (EventType.ASKED_LATE, "asked_late"),
+    ):
+        told = kind == event
+        np.maximum.at(holds[name], hold[told], values[told])
+    collected = np.flatnonzero(kind == EventType.COLLECTED)
+    began = np.maximum(times - values, holds["asked"][hold])[collected]
+    np.add.at(holds["collecting"], hold[collected], np.maximum(times[collected] - began, 0))
 
 
 @dataclass(slots=True)

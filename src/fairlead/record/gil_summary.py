@@ -21,14 +21,21 @@ SERIALS_OF_A_PROCESS = 1 << 20
 """Between the numbers of two processes' threads in a summary: more than a process has in its life."""
 
 FindingKind = Literal[
-    "convoy", "long-hold", "lock-square", "starvation", "no-core", "switch-storm", "saturation", "not-the-gil"
-]
-"""convoy: short holds, each followed by a wait of about a switch interval. long-hold: C code that does not
-let go when it is asked to. lock-square: threads woken together each wait behind all that run. starvation:
-one thread waits far longer than its peers. no-core: threads could not take a free GIL, or go on
-holding it, for want of a core. switch-storm: the GIL is passed round faster than work gets
-done. saturation: more threads compute than one GIL can carry. not-the-gil: waiting for the GIL is not what
-costs the time."""
+    "convoy", "thread-start", "import", "switch-interval", "long-hold", "destruction", "collection",
+    "callback", "lock", "lock-square", "switch-storm", "starvation", "no-core", "saturation", "unexplained",
+    "not-the-gil",
+]  # fmt: skip
+"""docs/explanation/judge.md has the evidence of each. convoy: threads that need the GIL for moments wait a
+switch interval for it each time; thread-start, import: they start threads or import meanwhile;
+switch-interval: the program has set a long one. long-hold: C code that does not let go when it is asked to.
+destruction: a large structure is destroyed, at one instruction.
+collection: the garbage collector runs meanwhile. callback: one of an event loop keeps the others waiting.
+lock: threads wait for a lock of the program's, and not for the GIL.
+lock-square: threads woken together each wait behind all that run. switch-storm: the GIL is passed round
+faster than work gets done. starvation: one thread waits far longer than its peers. no-core: threads could not
+take a free GIL, or go on holding it, for want of a core. saturation: more threads compute than one GIL can
+carry. unexplained: threads waited for the GIL, and no cause is clear. not-the-gil: waiting for the GIL is not
+what costs the time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +103,7 @@ class GilThread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blame:
-    """How long one thread waited while another held the GIL."""
+    """How long one thread waited while another held the GIL, and what that did meanwhile."""
 
     gil: int
     waiter: int
@@ -105,6 +112,17 @@ class Blame:
     """Serial of the thread that held the GIL meanwhile; 0 when none did (it was free, and on its way to
     the next)."""
     seconds: float
+    asked_seconds: float = 0.0
+    """The part behind holds that did not end before they were asked to: until they were."""
+    late_seconds: float = 0.0
+    """... and from then on: the holder ran code that does not look for requests, or did not run."""
+    asleep_seconds: float = 0.0
+    """The part of ``late_seconds`` in which the holder slept, by itself."""
+    collecting_seconds: float = 0.0
+    """... in which it collected garbage."""
+    coreless_seconds: float = 0.0
+    """... in which it had no core; with no holder, the part in which the GIL stood free for a millisecond or
+    longer while this thread waited, which had no core then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +150,59 @@ class StackLoss:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Overrun:
+    """Holds that went on after a request, for other reasons than a collection or a core that was taken away:
+    calls that do not let go, of one thread at one place."""
+
+    gil: int
+    holder: int
+    """Serial."""
+    frames: Frames
+    """What it was doing, innermost first; empty when no stack was taken."""
+    holds: int
+    seconds: float
+    """Others' waiting behind them, from the request on."""
+    asleep_seconds: float
+    """The part in which the holder slept."""
+    max_seconds: float
+    """The longest of them, from the request on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection:
+    """Runs of the garbage collector in one thread, of one generation, begun at one place."""
+
+    thread: int
+    """Serial."""
+    generation: int
+    frames: Frames
+    """What the thread was doing, innermost first; empty when no stack was taken."""
+    runs: int
+    seconds: float
+    max_seconds: float
+
+
+Doing = Literal["else", "run", "lock", "poll", "read", "write", "sleep", "child"]
+"""What a thread does that neither holds a GIL nor waits for one, in the order of their numbers in a
+recording: another system call, or not known; runs, in C code; is in a futex: waits for a lock, or for
+another thread's word; waits for several descriptors; reads, receives or accepts; writes, sends, connects or
+waits for the disk; sleeps; waits for a process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdleLook:
+    """What a thread was seen to do, ten times a second, while it had nothing to do with a GIL."""
+
+    thread: int
+    """Serial."""
+    doing: Doing
+    frames: Frames
+    """Innermost first; empty when they could not be read."""
+    seconds: float
+    """Each time that it was seen stands for the time since the one before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One thing that the numbers say, with what to do about it."""
 
@@ -147,6 +218,8 @@ class Finding:
     advice: str
     cost_seconds: float
     """Time that threads waited because of it: findings are given dearest first."""
+    waiters: tuple[tuple[str, float], ...] = ()
+    """Names of the threads that waited, and for how many seconds each, dearest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +310,12 @@ class GilSummary:
     stacks: tuple[StackLoss, ...]
     findings: tuple[Finding, ...]
     trust: Trust
+    overruns: tuple[Overrun, ...] = ()
+    collections: tuple[Collection, ...] = ()
+    looks: tuple[IdleLook, ...] = ()
+    """Dearest first."""
+    excluded: tuple[str, ...] = ()
+    """What it was not, each with its number."""
     policies: tuple[str, ...] = ()
     """By which the main interpreter's GIL was scheduled, one after another; empty: not recorded."""
     watchdog_tripped: bool = False

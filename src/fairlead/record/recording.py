@@ -8,7 +8,7 @@ backwards.)
 
 All numbers are little-endian. Times are nanoseconds of one monotonic clock, which META names.
 
-    file     8 bytes "FLRECORD", u32 version = 2, u32 flags = 0; then blocks until the end of the file
+    file     8 bytes "FLRECORD", u32 version = 3, u32 flags = 0; then blocks until the end of the file
     block    u32 type, u32 length of the payload, u32 crc32 of the payload (zlib's), u32 reserved = 0;
              then the payload (at most 16 MiB), padded with zero bytes to a multiple of 8
 
@@ -24,7 +24,8 @@ All numbers are little-endian. Times are nanoseconds of one monotonic clock, whi
                   new or have another name now. A serial is never used twice in a process; 0 is
                   "no thread". gil is the one the thread was first seen with
     3 EVENTS    records of 32 bytes: u64 t_ns, u32 thread (serial), u32 other (serial), u64 value_ns,
-                  u16 gil (index), u8 kind, u8 flags (1 forced, 2 contended, 4 whole), u32 stack (0: none)
+                  u16 gil (index), u8 kind, u8 flags (1 forced, 2 contended, 4 whole, 8 row),
+                  u32 stack (0: none)
     4 STACKS    UTF-8 JSON, a list of {id, frames: [[function, file, line, ...], ...]}, innermost
                   first; a stack may come after the event that names it
     5 COUNTERS  UTF-8 JSON, a snapshot of everything counted since the start:
@@ -36,6 +37,7 @@ All numbers are little-endian. Times are nanoseconds of one monotonic clock, whi
                   absent where the system does not say. These two come last
     6 LOST      u64 t0_ns, u64 t1_ns, u64 count: events that found no room, and between which times
     7 END       u64 t_ns: when recording stopped. Absent when the process was killed
+    8 FULL      u64 t_ns: when the file was as large as it may be: no event comes after this, and counters do
 
     kind             thread                  other                         value_ns
     1 WANT           the waiter              the holder                    0
@@ -49,13 +51,17 @@ All numbers are little-endian. Times are nanoseconds of one monotonic clock, whi
     10 STACK_HOLDER  the holder              one that waits                how long that one waited so far
     11 ASLEEP        the holder              0                             how long it slept by itself
     12 OFFCPU_EARLY  the holder              0                             off the CPU before a REQUEST
+    13 COLLECTED     has collected garbage   the generation                how long that took
+    14 ASKED_LATE    the holder              0                             how late the first REQUEST was
 
 A DROP that is whole tells of its ACQUIRE, too, which found the GIL free: that was value_ns before, and other
-is the holder before it. Nothing came in between. Version 1 had no such flag, and is read as well.
+is the holder before it. Nothing came in between. One that is a row, too, tells of ``other`` takes and drops:
+holds of this thread under 100 us each, one after another within 1 ms, for which no thread waited; value is
+how long they were together. Version 1 had neither flag, version 2 no rows, and both are read as well.
 The events of one GIL stand in the order in which they happened, which is also the order of their times. A
 contended ACQUIRE by another than the holder before is a hand-off from that one. An OFFCPU, an ASLEEP and an
-OFFCPU_EARLY (parts of the OFFCPU's time) and a STACK_HOLDER belong to the hold that ends then, a
-STACK_WAITER to the wait.
+OFFCPU_EARLY (parts of the OFFCPU's time), an ASKED_LATE and a STACK_HOLDER belong to the hold that ends then,
+a STACK_WAITER to the wait.
 Block types and kinds that a reader does not know are passed over, so that later versions can add some
 without a new version number; a change in the meaning of anything above raises it, and an older reader then
 refuses the file.
@@ -80,7 +86,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAGIC = b"FLRECORD"
-VERSION = 2
+VERSION = 3
 FILE_HEADER = struct.Struct("<8sII")
 BLOCK_HEADER = struct.Struct("<IIII")
 LOST = struct.Struct("<QQQ")
@@ -90,6 +96,7 @@ MAX_PAYLOAD = 16 * 1024 * 1024
 FORCED = 1
 CONTENDED = 2
 WHOLE = 4
+ROW = 8
 
 EVENT_FIELDS = [
     ("t_ns", "<u8"), ("thread", "<u4"), ("other", "<u4"), ("value_ns", "<u8"),
@@ -108,6 +115,7 @@ class BlockType(IntEnum):
     COUNTERS = 5
     LOST = 6
     END = 7
+    FULL = 8
 
 
 class EventType(IntEnum):
@@ -122,6 +130,8 @@ class EventType(IntEnum):
     STACK_HOLDER = 10
     ASLEEP = 11
     OFFCPU_EARLY = 12
+    COLLECTED = 13
+    ASKED_LATE = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +154,15 @@ class Block:
         for row in EVENT.iter_unpack(self.payload[:size]):
             t_ns, thread, other, value_ns, gil, kind, flags, stack = row
             if flags & WHOLE:
-                yield t_ns - value_ns, thread, other, 0, gil, int(EventType.ACQUIRE), 0, 0
-                yield t_ns, thread, 0, value_ns, gil, kind, flags & ~WHOLE, stack
+                before, turns = (0, other) if flags & ROW else (other, 0)
+                yield t_ns - value_ns, thread, before, 0, gil, int(EventType.ACQUIRE), 0, 0
+                yield t_ns, thread, turns, value_ns, gil, kind, flags & ~WHOLE, stack
             else:
                 yield row
 
     def events(self) -> NDArray[np.void]:
         """The payload of an EVENTS block as an array with the fields of ``EVENT_FIELDS``: each ACQUIRE by
-        itself, also where the file has told it with its DROP."""
+        itself, also where the file has told it with its DROP. A row stays one ACQUIRE and one DROP."""
         import numpy as np
 
         size = len(self.payload) - len(self.payload) % EVENT_SIZE
@@ -163,10 +174,11 @@ class Block:
         events = np.repeat(told, times)
         drops = (np.cumsum(times) - 1)[whole]
         takes = drops - 1
+        events["other"][takes] *= events["flags"][takes] & ROW == 0
         events["t_ns"][takes] -= events["value_ns"][takes]
         for name, value in (("kind", EventType.ACQUIRE), ("value_ns", 0), ("flags", 0), ("stack", 0)):
             events[name][takes] = value
-        events["other"][drops] = 0
+        events["other"][drops] *= events["flags"][drops] & ROW != 0
         events["flags"][drops] &= ~np.uint8(WHOLE)
         return events
 
@@ -209,7 +221,9 @@ class Meta:
         )
 
 
-Frames = tuple[tuple[str, str, int], ...]
+Frame = tuple[str, str, int]
+"""(function, file, line)"""
+Frames = tuple[Frame, ...]
 """(function, file, line), innermost first."""
 
 

@@ -57,7 +57,8 @@ def watched(
 
 def compute(lag: fairlead.gil.LoopLag) -> None:
     """Until the watch has looked which callback this is."""
-    until(lambda: lag._seen)
+    while not lag._seen:
+        pass
 
 
 def block(lag: fairlead.gil.LoopLag) -> None:
@@ -74,7 +75,12 @@ def test_callback_that_computes_is_named_as_the_cause() -> None:
 
 def test_coroutine_that_blocks_is_named_as_the_cause() -> None:
     lag = watched(block)
-    assert any("main (test_gil_loop_lag.py:" in name for name in lag.callbacks)
+    assert any("block (test_gil_loop_lag.py:" in name for name in lag.callbacks)
+
+
+def behind(lag: fairlead.gil.LoopLag, thread: str) -> float:
+    """Seconds of waiting for the GIL behind a thread, wherever it was."""
+    return sum(s for name, s in lag.holders.items() if name == thread or name.startswith(f"{thread} in "))
 
 
 def kept_waiting() -> fairlead.gil.LoopLag:
@@ -93,7 +99,7 @@ def kept_waiting() -> fairlead.gil.LoopLag:
     keeper = Thread(keep)
     keeper.name = "keeper"
     try:
-        return watched(lambda _lag: wanted.release(), lambda lag: kept >= 3 and lag.holders["keeper"] > 0)
+        return watched(lambda _lag: wanted.release(), lambda lag: kept >= 3 and behind(lag, "keeper") > 0)
     finally:
         over.set()
         wanted.release()
@@ -103,7 +109,7 @@ def kept_waiting() -> fairlead.gil.LoopLag:
 def test_c_call_of_another_thread_that_keeps_the_gil_is_named() -> None:
     lag = kept_waiting()
     assert lag.gil_seconds > 0
-    assert lag.holders["keeper"] > 0
+    assert behind(lag, "keeper") > 0
     assert sum(lag.holders.values()) == pytest.approx(lag.gil_seconds)
 
 
@@ -111,7 +117,7 @@ def test_c_call_of_another_thread_that_keeps_the_gil_is_named() -> None:
 def test_c_call_of_another_thread_that_keeps_the_gil_is_the_cause() -> None:
     lag = kept_waiting()
     assert lag.gil_seconds > lag.own_seconds
-    assert lag.holders["keeper"] > lag.gil_seconds / 2
+    assert behind(lag, "keeper") > lag.gil_seconds / 2
 
 
 def test_loop_that_has_nothing_to_do_is_not_made_late_by_being_watched() -> None:
@@ -169,7 +175,7 @@ def test_in_a_loop_of_uvloop_the_callback_is_named_too() -> None:
         return lag
 
     lag = uvloop.run(main())
-    assert any("main (test_gil_loop_lag.py:" in name for name in lag.callbacks)
+    assert any("block (test_gil_loop_lag.py:" in name for name in lag.callbacks)
 
 
 def in_a_thread(name: str, main: object) -> object:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import fairlead.gil
 from fairlead.errors import UntestedInterpreterWarning
 from fairlead.gil.observe import tested
 
@@ -26,19 +27,31 @@ def later(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("later")
-def test_later_release_is_warned_of_once_unless_it_is_accepted_by_name(
+def test_later_release_whose_frames_look_otherwise_is_warned_of_once_unless_it_is_accepted_by_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(tested.VARIABLE, ".".join(map(str, sys.version_info[:3])))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        tested.warn()
+        tested.warn(frames_checked=False)
     monkeypatch.setenv(tested.VARIABLE, "3.11.99")
     with pytest.warns(UntestedInterpreterWarning, match=f"CPython {platform.python_version()} is later"):
-        tested.warn()
+        tested.warn(frames_checked=False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        tested.warn()
+        tested.warn(frames_checked=False)
+
+
+@pytest.mark.usefixtures("later")
+def test_later_release_that_looks_as_expected_is_not_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tested.warn(frames_checked=True)
+        with fairlead.gil.observe():
+            pass
+    monkeypatch.delitem(tested.TESTED, sys.version_info[:2])
+    with pytest.warns(UntestedInterpreterWarning, match="none of its version"):
+        tested.warn(frames_checked=True)
 
 
 @pytest.mark.skipif(

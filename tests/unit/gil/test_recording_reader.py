@@ -8,11 +8,13 @@ import pytest
 from recordings import Event, RecordingWriter
 
 from fairlead.errors import RecordError
+from fairlead.gil.analysis.analyse import analyse
 from fairlead.record.recording import (
     BLOCK_HEADER,
     FILE_HEADER,
     FORCED,
     MAX_PAYLOAD,
+    ROW,
     VERSION,
     WHOLE,
     BlockType,
@@ -95,6 +97,21 @@ def test_drop_that_is_whole_is_read_as_take_and_drop(tmp_path: Path) -> None:
         told[2],
     ]
     assert list(block.rows()) == block.events().tolist()
+
+
+def test_row_of_short_holds_is_one_take_and_one_drop_that_says_how_many(tmp_path: Path) -> None:
+    told = [Event(1_000_009_000, 2, 40, 3000, 0, EventType.DROP, WHOLE | ROW)]
+    path = RecordingWriter().meta().events(told).end(1_000_009_000).save(tmp_path / "row.flrec")
+    (block,) = Recording(path).blocks(BlockType.EVENTS)
+    assert [Event(*event) for event in block.events().tolist()] == [
+        Event(1_000_006_000, 2, 0, 0, 0, EventType.ACQUIRE),
+        Event(1_000_009_000, 2, 40, 3000, 0, EventType.DROP, ROW),
+    ]
+    assert list(block.rows()) == block.events().tolist()
+    (thread,) = analyse(Recording(path)).threads
+    assert (thread.acquisitions, thread.voluntary_drops, thread.held_seconds) == (40, 40, 3e-6)
+    assert thread.held_histogram[6] == 40  # of 75 ns
+    assert thread.max_held_seconds == pytest.approx(75e-9)
 
 
 def test_blocks_unknown_type_is_passed_through(tmp_path: Path) -> None:

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
 from fairlead.errors import MissingExtraError
 from fairlead.gil.analysis.blame import BlameLedger
-from fairlead.gil.analysis.findings import find
-from fairlead.gil.analysis.rates import parse_counters, parse_loops
-from fairlead.gil.analysis.scene import percent
+from fairlead.gil.analysis.rates import (
+    parse_blame,
+    parse_collections,
+    parse_looks,
+    parse_loops,
+    parse_threads,
+)
 from fairlead.gil.analysis.tally import Tally
+from fairlead.judge.evidence import Evidence
+from fairlead.judge.verdict import excluded, judge
+from fairlead.judge.words import command_of, percent
 from fairlead.record.gil_intervals import IntervalChunk, Intervals
 from fairlead.record.gil_summary import GilSummary, GilThread, GilTotals, Trust
 from fairlead.record.policies import policy_name
-from fairlead.record.recording import BlockType, Recording
+from fairlead.record.recording import BlockType, Frames, Recording
 
+_INTERVAL = re.compile(rb'"interval_ns":(\d+)')
 ROUNDING_SECONDS = 1e-3
 """How much a thread's waits and holds may exceed the wall time before that counts as a contradiction."""
 
@@ -73,23 +82,30 @@ def analyse(recording: Recording, *, watch: Callable[[IntervalChunk], None] | No
         (loss for gil in gils.values() for loss in gil.blame.stacks(frames)), key=lambda loss: -loss.seconds
     )
     around = _surroundings(recording)
+    evidence = Evidence(
+        threads=tuple(threads),
+        wall_seconds=wall,
+        blame=tuple(blame),
+        stacks=tuple(stacks),
+        overruns=tuple(loss for gil in gils.values() for loss in gil.blame.overruns(frames)),
+        threads_at_once=max((gil.tally.at_once() for gil in gils.values()), default=0),
+        **_counted(recording, frames, around),
+    )
+    findings = judge(evidence)
     problems = (*recording.problems, *intervals.problems, *_contradictions(threads, wall))
     return GilSummary(
         process=_process(recording),
         wall_seconds=wall,
         events=intervals.events,
         gils=tuple(_totals(gil.tally, threads, wall) for gil in gils.values()),
-        threads=tuple(threads),
-        blame=tuple(blame),
-        stacks=tuple(stacks),
-        findings=find(
-            threads,
-            wall_seconds=wall,
-            switch_interval=recording.meta.switch_interval_s,
-            blame=blame,
-            stacks=stacks,
-            policy=_policy(around),
-        ),
+        threads=evidence.threads,
+        blame=evidence.blame,
+        stacks=evidence.stacks,
+        overruns=evidence.overruns,
+        collections=evidence.collections,
+        looks=evidence.looks,
+        findings=findings,
+        excluded=excluded(evidence, findings),
         trust=_trust(recording, intervals, threads, sum(gil.unsure_ns for gil in gils.values()), problems),
         **around,
         problems=problems,
@@ -118,6 +134,35 @@ def _surroundings(recording: Recording) -> dict[str, Any]:
     return found
 
 
+def _counted(recording: Recording, frames: dict[int, Frames], around: dict[str, Any]) -> dict[str, Any]:
+    """What the snapshots of the counters have of the evidence."""
+    last = recording.counters() or {}
+
+    def known(stack: int) -> Frames:
+        return frames.get(stack, ())
+
+    return {
+        "switch_interval": _switch_interval(recording),
+        "collections": tuple(parse_collections(last.get("collections", ()), known)),
+        "looks": tuple(parse_looks(last.get("looks", ()), known)),
+        "loops": around["loops"],
+        "callbacks": around["callbacks"],
+        "policy": _policy(around),
+        "command": command_of(recording.meta.argv),
+    }
+
+
+def _switch_interval(recording: Recording) -> float:
+    """The median of the snapshots': a program may have set another one after its recording began, or for a
+    moment."""
+    seen = sorted(
+        int(found[1])
+        for block in recording.blocks(BlockType.COUNTERS)
+        if (found := _INTERVAL.search(block.payload)) and int(found[1])
+    )
+    return seen[len(seen) // 2] / 1e9 if seen else recording.meta.switch_interval_s
+
+
 def _policy(around: dict[str, Any]) -> str:
     """The one that was in force at the end."""
     return next(reversed(around["policies"]), "stock")
@@ -125,10 +170,17 @@ def _policy(around: dict[str, Any]) -> str:
 
 def _from_counters(recording: Recording) -> GilSummary:
     last, around = recording.counters() or {}, _surroundings(recording)
-    threads, blame = parse_counters(last)
+    threads, blame = parse_threads(last), parse_blame(last.get("blame", ()))
     threads.sort(key=lambda thread: -(thread.held_seconds + thread.waited_seconds))
     wall = max(0, last.get("t_ns", recording.meta.start_ns) - recording.meta.start_ns) / 1e9
     intervals = Intervals(recording)
+    evidence = Evidence(
+        threads=tuple(threads),
+        wall_seconds=wall,
+        blame=tuple(blame),
+        **_counted(recording, recording.stacks(), around),
+    )
+    findings = judge(evidence)
     return GilSummary(
         process=_process(recording),
         wall_seconds=wall,
@@ -136,16 +188,13 @@ def _from_counters(recording: Recording) -> GilSummary:
         gils=tuple(
             _totals(Tally(index), threads, wall) for index in sorted({thread.gil for thread in threads})
         ),
-        threads=tuple(threads),
-        blame=tuple(blame),
+        threads=evidence.threads,
+        blame=evidence.blame,
         stacks=(),
-        findings=find(
-            threads,
-            wall_seconds=wall,
-            switch_interval=recording.meta.switch_interval_s,
-            blame=blame,
-            policy=_policy(around),
-        ),
+        collections=evidence.collections,
+        looks=evidence.looks,
+        findings=findings,
+        excluded=excluded(evidence, findings),
         trust=_trust(recording, intervals, threads, 0, recording.problems),
         **around,
         problems=recording.problems,
@@ -213,6 +262,12 @@ def _trust(
         ]
     else:
         said = [f"{intervals.events:,} events are here, but not all is well: see the problems."]
+    if intervals.full_ns:
+        said.insert(
+            0,
+            f"The events end after {intervals.full_ns / 1e9:.1f} s: the file was as large as it may be then"
+            " (fairlead record --max-size). This is about that time.",
+        )
     if share is not None:
         said.append(
             f"The kernel had taken the core away for {percent(share, 1)} of the time that the GIL was held:"

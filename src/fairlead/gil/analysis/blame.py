@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from fairlead.gil.analysis.rates import PARTS
 from fairlead.record.gil_intervals import IntervalChunk
-from fairlead.record.gil_summary import Blame, StackLoss
+from fairlead.record.gil_summary import Blame, Overrun, StackLoss
 from fairlead.record.recording import EventType, Frames
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.void]
 
+FREE_NS = 1_000_000
+"""A thread that is awake takes a free GIL sooner by far, and one that has a core is awake by then."""
 PAIRS_AT_ONCE = 2_000_000
 """How many (wait, hold) pairs are worked on together: 100 MB of memory."""
 
@@ -39,12 +42,26 @@ class _Loss:
 
 
 @dataclass(slots=True)
+class _Late:
+    holds: int = 0
+    ns: int = 0
+    asleep_ns: int = 0
+    max_ns: int = 0
+
+
+def _no_parts() -> list[int]:
+    return [0] * len(PARTS)
+
+
+@dataclass(slots=True)
 class BlameLedger:
     """Keeps the blame of one GIL, chunk by chunk."""
 
     gil: int
-    _blame: defaultdict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
-    """(waiter, holder) -> ns"""
+    _blame: defaultdict[tuple[int, int], list[int]] = field(default_factory=lambda: defaultdict(_no_parts))
+    """(waiter, holder) -> ns of each of PARTS"""
+    _late: defaultdict[tuple[int, int], _Late] = field(default_factory=lambda: defaultdict(_Late))
+    """(holder, its stack)"""
     _stacks: defaultdict[tuple[int, int, int, int], _Loss] = field(default_factory=lambda: defaultdict(_Loss))
     """(waiter, holder, stack of the holder, stack of the waiter)"""
     _holds: Array | None = None
@@ -58,6 +75,7 @@ class BlameLedger:
         holds = chunk.holds if self._holds is None else np.concatenate([self._holds, chunk.holds])
         for waits, pairs in _pairs(chunk.waits, holds):
             self._add_blame(waits, holds, *pairs)
+        self._count_late(chunk.holds)
         self._add_stacks(chunk, holds)
         self._holds = holds[holds["end"] > chunk.pending_since]
 
@@ -68,20 +86,50 @@ class BlameLedger:
         ends = np.minimum(waits["end"][of], holds["end"][hold])
         starts = np.maximum(waits["start"][of], holds["start"][hold])
         overlap = np.maximum(ends - starts, 0)
+        parts = _parts(holds[hold], starts, ends, overlap)
         waiters, waiter = np.unique(waits["thread"], return_inverse=True)
         holders, holder = np.unique(holds["thread"][hold], return_inverse=True)
         cell = waiter[of] * len(holders) + holder
         # sums of whole ns below 2^53 (104 days) are exact in the doubles that bincount adds
-        sums = np.bincount(cell, weights=overlap, minlength=len(waiters) * len(holders))
-        for position in np.flatnonzero(sums).tolist():
+        sums = [np.bincount(cell, weights=part, minlength=len(waiters) * len(holders)) for part in parts]
+        for position in np.flatnonzero(sums[0]).tolist():
             w, h = divmod(position, len(holders))
             # no thread waits behind itself: that is a nanosecond of rounding between two clocks' readings
             holder_serial = int(holders[h]) if holders[h] != waiters[w] else 0
-            self._blame[int(waiters[w]), holder_serial] += int(sums[position])
-        free = np.bincount(waiter, weights=waits["end"] - waits["start"], minlength=len(waiters))
-        free -= np.bincount(waiter[of], weights=overlap, minlength=len(waiters))
-        for w in np.flatnonzero(free > 0).tolist():
-            self._blame[int(waiters[w]), 0] += int(free[w])
+            into = self._blame[int(waiters[w]), holder_serial]
+            for i, part in enumerate(sums if holder_serial else sums[:1]):
+                into[i] += round(part[position])
+        free = waits["end"] - waits["start"]
+        free = free - np.bincount(of, weights=overlap, minlength=len(waits)).astype(np.int64)
+        coreless = np.where(free >= FREE_NS, free, 0)
+        for w, ns in enumerate(np.bincount(waiter, weights=free, minlength=len(waiters)).tolist()):
+            if ns > 0:
+                self._blame[int(waiters[w]), 0][0] += int(ns)
+                self._blame[int(waiters[w]), 0][-1] += int(coreless[waiter == w].sum())
+        self._add_late(holds[hold], parts[2] - parts[4] - parts[5], parts[3])
+
+    def _add_late(self, holds: Array, waited: NDArray[np.float64], asleep: NDArray[np.float64]) -> None:
+        """By what the holder was doing: ``waited[i]`` is what one waited behind ``holds[i]`` after a
+        request."""
+        import numpy as np
+
+        late = np.flatnonzero(waited > 0)
+        places, place = np.unique(holds[["thread", "stack"]][late], return_inverse=True)
+        for i, (thread, stack) in enumerate(places.tolist()):
+            mine = late[place == i]
+            into = self._late[thread, stack]
+            into.ns += round(waited[mine].sum())
+            into.asleep_ns += round(asleep[mine].sum())
+
+    def _count_late(self, holds: Array) -> None:
+        import numpy as np
+
+        late = holds["end"] - holds["asked"] + holds["asked_late"]
+        late = late - np.minimum(late, holds["collecting"] + _coreless(holds))
+        for i in np.flatnonzero(late >= FREE_NS).tolist():
+            into = self._late[int(holds["thread"][i]), int(holds["stack"][i])]
+            into.holds += 1
+            into.max_ns = max(into.max_ns, int(late[i]))
 
     def _add_stacks(self, chunk: IntervalChunk, holds: Array) -> None:
         import numpy as np
@@ -114,10 +162,15 @@ class BlameLedger:
                 if hold_of[look] >= 0:
                     seen[wait, int(hold_of[look])].append(int(looks["stack"][look]))
         self._looks = looks[~settled & (middle >= chunk.pending_since)]
-        for (wait, hold), stacks in seen.items():
-            w, h = chunk.waits[wait], holds[hold]
+        waits = np.array(sorted(own), dtype=np.intp)
+        for some, (of, hold) in _pairs(chunk.waits[waits], holds):
+            for pair in zip(waits[: len(some)][of].tolist(), hold.tolist(), strict=True):
+                seen[pair] = seen[pair] or [0]
+            waits = waits[len(some) :]
+        for (wait, of_hold), stacks in seen.items():
+            w, h = chunk.waits[wait], holds[of_hold]
             overlap = int(min(w["end"], h["end"]) - max(w["start"], h["start"]))
-            if overlap <= 0:
+            if overlap <= 0 or w["thread"] == h["thread"]:
                 continue
             for stack in stacks:
                 loss = self._stacks[int(w["thread"]), int(h["thread"]), stack, own.get(wait, 0)]
@@ -127,15 +180,35 @@ class BlameLedger:
 
     def blame(self) -> list[Blame]:
         """The matrix, dearest first."""
-        cells = sorted(self._blame.items(), key=lambda cell: -cell[1])
+        cells = sorted(self._blame.items(), key=lambda cell: -cell[1][0])
         return [
-            Blame(gil=self.gil, waiter=waiter, holder=holder, seconds=ns / 1e9)
-            for (waiter, holder), ns in cells
+            Blame(
+                gil=self.gil,
+                waiter=waiter,
+                holder=holder,
+                **{part: ns / 1e9 for part, ns in zip(PARTS, cell, strict=True)},
+            )
+            for (waiter, holder), cell in cells
+        ]
+
+    def overruns(self, known: dict[int, Frames]) -> list[Overrun]:
+        """Holds that went on after a request, by thread and stack, dearest first."""
+        return [
+            Overrun(
+                gil=self.gil,
+                holder=holder,
+                frames=known.get(stack, ()),
+                holds=late.holds,
+                seconds=late.ns / 1e9,
+                asleep_seconds=late.asleep_ns / 1e9,
+                max_seconds=late.max_ns / 1e9,
+            )
+            for (holder, stack), late in sorted(self._late.items(), key=lambda item: -item[1].ns)
         ]
 
     def stacks(self, known: dict[int, Frames]) -> list[StackLoss]:
         """The matrix again, split by what both were doing, dearest first; with what no stack was taken in."""
-        rest = dict(self._blame)
+        rest = {pair: parts[0] for pair, parts in self._blame.items()}
         merged: defaultdict[tuple[int, int, Frames, Frames], _Loss] = defaultdict(_Loss)
         for (waiter, holder, theirs, own), loss in self._stacks.items():
             rest[waiter, holder] -= loss.ns
@@ -159,6 +232,35 @@ class BlameLedger:
             )
             for (waiter, holder, theirs, own), loss in sorted(merged.items(), key=lambda item: -item[1].ns)
         ]
+
+
+def _coreless(holds: Array) -> NDArray[np.int64]:
+    """How long each had no core after a request, and did not sleep by itself; and by how much the request was
+    late, because a waiter had none."""
+    import numpy as np
+
+    late = holds["end"] - holds["asked"]
+    coreless = np.minimum(late, holds["off_cpu"] - holds["early"]) - holds["asleep"]
+    without: NDArray[np.int64] = np.maximum(coreless, 0) + holds["asked_late"]
+    return without
+
+
+def _parts(
+    holds: Array, starts: NDArray[np.int64], ends: NDArray[np.int64], overlap: NDArray[np.int64]
+) -> list[NDArray[Any]]:
+    """Of waits that overlap these holds from ``starts`` to ``ends``: PARTS, in ns. What the holder did after
+    the request is spread evenly over that time, which nearly every wait sits out."""
+    import numpy as np
+
+    due = holds["asked"] - holds["asked_late"]
+    late = np.maximum(ends - np.maximum(starts, due), 0)
+    asked = np.where(due < holds["end"], overlap - late, 0)
+    whole = np.maximum(holds["end"] - due, 1)
+    share = late / whole
+    coreless = _coreless(holds)
+    collecting = np.minimum(holds["collecting"], whole - coreless)
+    asleep = np.minimum(holds["asleep"], whole)
+    return [overlap, asked, late, share * asleep, share * collecting, share * coreless]
 
 
 def _holds_at(holds: Array, looks: Array) -> NDArray[np.intp]:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
-from fairlead.record.gil_summary import Blame, GilThread, LoopDelays
+from fairlead.record.gil_summary import Blame, Collection, Doing, GilThread, IdleLook, LoopDelays
+from fairlead.record.recording import Frames
 
+PARTS = (
+    "seconds",
+    "asked_seconds",
+    "late_seconds",
+    "asleep_seconds",
+    "collecting_seconds",
+    "coreless_seconds",
+)
+"""Of a Blame."""
 _GROWING = (
     "acquisitions", "contended", "held_seconds", "held_off_cpu_seconds", "held_asleep_seconds",
     "waited_seconds", "overrun_seconds", "overrun_off_cpu_seconds", "forced_drops", "voluntary_drops",
@@ -43,14 +53,68 @@ def between(before: Iterable[GilThread], after: Iterable[GilThread]) -> list[Gil
     return sorted(found, key=lambda thread: -(thread.held_seconds + thread.waited_seconds))
 
 
-def parse_counters(counters: dict[str, Any]) -> tuple[list[GilThread], list[Blame]]:
-    """The threads and the blame of a COUNTERS block."""
-    threads = [GilThread.from_counters(entry) for entry in counters.get("threads", ())]
-    blame = [
-        Blame(gil=gil, waiter=waiter, holder=holder, seconds=ns / 1e9)
-        for gil, waiter, holder, ns in counters.get("blame", ())
+def parse_threads(counters: dict[str, Any]) -> list[GilThread]:
+    """The threads of a COUNTERS block."""
+    return [GilThread.from_counters(entry) for entry in counters.get("threads", ())]
+
+
+def parse_blame(rows: Iterable[Iterable[int]]) -> list[Blame]:
+    """Cells as the extension has them: gil, waiter, holder, and the ns of each of PARTS."""
+    return [
+        Blame(
+            gil=gil,
+            waiter=waiter,
+            holder=holder,
+            **{part: ns / 1e9 for part, ns in zip(PARTS, ticks, strict=False)},
+        )
+        for gil, waiter, holder, *ticks in rows
     ]
-    return threads, blame
+
+
+def parse_collections(rows: Iterable[Iterable[int]], frames: Callable[[int], Frames]) -> list[Collection]:
+    """Likewise; ``frames`` gives those of a stack by its number."""
+    return [
+        Collection(
+            thread=thread,
+            generation=generation,
+            frames=frames(stack),
+            runs=runs,
+            seconds=ns / 1e9,
+            max_seconds=longest / 1e9,
+        )
+        for thread, generation, stack, runs, ns, longest in rows
+    ]
+
+
+def parse_looks(rows: Iterable[Iterable[int]], frames: Callable[[int], Frames]) -> list[IdleLook]:
+    """Likewise, dearest first."""
+    doings = get_args(Doing)
+    looks = [
+        IdleLook(
+            thread=thread,
+            doing=doings[doing] if doing < len(doings) else "else",
+            frames=frames(stack),
+            seconds=ns / 1e9,
+        )
+        for thread, doing, stack, ns in rows
+    ]
+    return sorted(looks, key=lambda look: -look.seconds)
+
+
+def rows_between(
+    before: Iterable[list[int]], after: Iterable[list[int]], keys: int, *, maxima: int = 0
+) -> list[list[int]]:
+    """Rows of a COUNTERS block as they grew since the first snapshot. A row begins with so many keys; the
+    last ``maxima`` of its numbers stay those since the start. Rows that did not grow are left out."""
+    earlier = {tuple(row[:keys]): row for row in before}
+    found = []
+    for row in after:
+        past = earlier.get(tuple(row[:keys]), [0] * len(row))
+        end = len(row) - maxima
+        grown = [now - then for now, then in zip(row[keys:end], past[keys:end], strict=True)]
+        if any(grown):
+            found.append([*row[:keys], *grown, *row[end:]])
+    return found
 
 
 def parse_loops(counters: dict[str, Any]) -> tuple[tuple[LoopDelays, ...], tuple[tuple[str, float], ...]]:

@@ -50,11 +50,9 @@ class Tally:
     switches: int = 0
     off_cpu_known: bool = False
     _threads: dict[int, _Sums] = field(default_factory=dict)
+    _spans: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Of each thread, when something first happened to it, and last."""
     _last_holder: int = 0
-    _requests: NDArray[np.int64] | None = None
-    """Times of requests that came in a hold which has not ended yet."""
-    _off_cpu: NDArray[np.void] | None = None
-    """OFFCPU, ASLEEP and OFFCPU_EARLY events of a hold which has not ended yet."""
 
     def add(self, chunk: IntervalChunk) -> None:
         import numpy as np
@@ -74,66 +72,54 @@ class Tally:
         for thread, mine in _by_thread(holds):
             sums, lengths = self._of(thread), mine["end"] - mine["start"]
             sums.held += int(lengths.sum())
-            sums.max_held = max(sums.max_held, int(lengths.max()))
+            sums.max_held = max(sums.max_held, int((lengths // mine["turns"]).max()))
+            sums.off_cpu += int(mine["off_cpu"].sum())
+            sums.asleep += int(mine["asleep"].sum())
             sums.forced += int(np.count_nonzero(mine["forced"]))
-            sums.dropped += int(np.count_nonzero(mine["closed"]))
-            sums.holds_by_size += _histogram(lengths[mine["closed"]])
+            turns = mine["turns"][mine["closed"]]
+            sums.acquisitions += int(turns.sum()) - len(turns)
+            sums.dropped += int(turns.sum())
+            # of a row's holds the mean is known
+            sums.holds_by_size += _histogram(lengths[mine["closed"]] // turns, turns)
         for thread, mine in _by_thread(waits):
             sums, lengths = self._of(thread), mine["end"] - mine["start"]
             sums.waited += int(lengths.sum())
             sums.max_wait = max(sums.max_wait, int(lengths.max()))
             sums.contended += int(np.count_nonzero(mine["closed"]))
             sums.waits_by_size += _histogram(lengths[mine["closed"]])
-        self._add_overruns(chunk, off_cpu_after=self._add_off_cpu(chunk))
+        for thread, at in _groups(events["thread"]):
+            first, last = int(events["t_ns"][at[0]]), int(events["t_ns"][at[-1]])
+            self._spans[thread] = self._spans.get(thread, (first, last))[0], last
+        self._add_overruns(holds)
+        self.off_cpu_known = self.off_cpu_known or bool(np.isin(events["kind"], _OF_A_HOLD).any())
 
-    def _add_overruns(self, chunk: IntervalChunk, *, off_cpu_after: NDArray[np.int64]) -> None:
-        """Time from the first request that fell into a hold to its end; and the part off the CPU."""
+    def _add_overruns(self, holds: NDArray[np.void]) -> None:
+        """Time from the first request that fell into a hold to its end; and its parts."""
         import numpy as np
 
-        asked = chunk.events["t_ns"][chunk.events["kind"] == EventType.REQUEST]
-        if self._requests is not None:
-            asked = np.concatenate([self._requests, asked])
-        holds = chunk.holds
-        which = np.searchsorted(holds["end"], asked, side="left")
-        self._requests = asked[which == len(holds)]
-        asked, which = asked[which < len(holds)], which[which < len(holds)]
-        inside = asked >= holds["start"][which]
-        which, first = np.unique(which[inside], return_index=True)
-        late = holds["end"][which] - asked[inside][first]
-        late_off_cpu = np.minimum(late, off_cpu_after[which])
-        for thread, mine in _groups(holds["thread"][which]):
+        asked = holds[holds["asked"] < holds["end"]]
+        late = asked["end"] - asked["asked"]
+        late_off_cpu = np.minimum(late, asked["off_cpu"] - asked["early"])
+        for thread, mine in _groups(asked["thread"]):
             sums = self._of(thread)
             sums.overrun += int(late[mine].sum())
             sums.overrun_off_cpu += int(late_off_cpu[mine].sum())
             sums.max_overrun = max(sums.max_overrun, int(late[mine].max()))
 
-    def _add_off_cpu(self, chunk: IntervalChunk) -> NDArray[np.int64]:
-        """The time off the CPU in each hold, but for what lay before the first request.
-
-        An OFFCPU tells it of the hold that ends with it, an ASLEEP and an OFFCPU_EARLY parts of that.
-        """
-        import numpy as np
-
-        kinds = chunk.events["kind"]
-        seen = chunk.events[np.isin(kinds, _OF_A_HOLD)]
-        if self._off_cpu is not None:
-            seen = np.concatenate([self._off_cpu, seen])
-        self.off_cpu_known = self.off_cpu_known or len(seen) > 0
-        which = np.searchsorted(chunk.holds["end"], seen["t_ns"], side="left")
-        self._off_cpu = seen[which == len(chunk.holds)]
-        within = which < len(chunk.holds)
-        off_cpu, asleep, before = longest = np.zeros((len(_OF_A_HOLD), len(chunk.holds)), dtype=np.int64)
-        for kind, row in zip(_OF_A_HOLD, longest, strict=True):
-            told = within & (seen["kind"] == kind)
-            np.maximum.at(row, which[told], seen["value_ns"][told].astype(np.int64))
-        for thread, mine in _groups(chunk.holds["thread"]):
-            sums = self._of(thread)
-            sums.off_cpu += int(off_cpu[mine].sum())
-            sums.asleep += int(asleep[mine].sum())
-        return off_cpu - before
-
     def _of(self, thread: int) -> _Sums:
         return self._threads.setdefault(thread, _Sums())
+
+    def at_once(self) -> int:
+        """How many threads there were at the same time, at most."""
+        steps = sorted(
+            [(first, 1) for first, _ in self._spans.values()]
+            + [(last + 1, -1) for _, last in self._spans.values()]
+        )
+        now = most = 0
+        for _, step in steps:
+            now += step
+            most = max(most, now)
+        return most
 
     def threads(self, known: dict[int, Thread]) -> list[GilThread]:
         """One record for each thread that had to do with this GIL."""
@@ -185,12 +171,13 @@ def _count(threads: NDArray[Any]) -> list[tuple[int, int]]:
     return list(zip(names.tolist(), counts.tolist(), strict=True))
 
 
-def _histogram(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def _histogram(lengths: NDArray[np.int64], times: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
     import numpy as np
 
     # frexp gives x = m * 2^e with 0.5 <= m < 1, so that e - 1 is the floor of log2, exactly
     buckets = np.frexp(lengths.astype(np.float64))[1] - 1
-    return np.bincount(np.clip(buckets, 0, HISTOGRAM_BUCKETS - 1), minlength=HISTOGRAM_BUCKETS)
+    within = np.clip(buckets, 0, HISTOGRAM_BUCKETS - 1)
+    return np.bincount(within, weights=times, minlength=HISTOGRAM_BUCKETS).astype(np.int64)
 
 
 def _as_tuple(histogram: Any) -> tuple[int, ...]:

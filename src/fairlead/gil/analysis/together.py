@@ -7,6 +7,7 @@ and problems name their process.
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -14,6 +15,7 @@ from typing import TypeVar
 
 from fairlead.errors import RecordError
 from fairlead.gil.analysis.analyse import analyse
+from fairlead.judge.verdict import by_cost
 from fairlead.record.gil_intervals import IntervalChunk
 from fairlead.record.gil_summary import (
     SERIALS_OF_A_PROCESS,
@@ -30,6 +32,22 @@ _Cell = TypeVar("_Cell", Blame, StackLoss)
 
 NOT_A_THREAD = 0xFFFFFFFE
 """From here on, serials stand for threads that are not known; they are the same in all processes."""
+
+
+def with_children(recordings: Sequence[Recording]) -> list[Recording]:
+    """And the recordings of their child processes, which lie beside them: PATH.PID. One of an earlier
+    recording of that name, and one that cannot be read, is left alone."""
+    found = {recording.path.resolve(): recording for recording in recordings}
+    for recording in recordings:
+        mine = recording.meta
+        for path in sorted(recording.path.parent.glob(f"{glob.escape(recording.path.name)}.[0-9]*")):
+            try:
+                child = Recording(path)
+            except RecordError:
+                continue
+            if child.meta.boot == mine.boot and child.meta.start_ns >= mine.start_ns:
+                found.setdefault(path.resolve(), child)
+    return list(found.values())
 
 
 def in_order(recordings: Sequence[Recording]) -> list[Recording]:
@@ -130,6 +148,12 @@ def _renumber(summary: GilSummary, place: _Renumbered) -> GilSummary:
         ),
         blame=tuple(map(place.cell, summary.blame)),
         stacks=tuple(map(place.cell, summary.stacks)),
+        overruns=tuple(
+            replace(one, gil=one.gil + place.gils, holder=place.serial(one.holder))
+            for one in summary.overruns
+        ),
+        collections=tuple(replace(one, thread=place.serial(one.thread)) for one in summary.collections),
+        looks=tuple(replace(look, thread=place.serial(look.thread)) for look in summary.looks),
     )
 
 
@@ -145,7 +169,11 @@ def _joined(parts: list[GilSummary], processes: list[GilProcess]) -> GilSummary:
         threads=tuple(sorted(threads, key=lambda thread: -(thread.held_seconds + thread.waited_seconds))),
         blame=tuple(sorted((c for part in parts for c in part.blame), key=lambda cell: -cell.seconds)),
         stacks=tuple(sorted((s for part in parts for s in part.stacks), key=lambda loss: -loss.seconds)),
+        overruns=tuple(sorted((o for part in parts for o in part.overruns), key=lambda one: -one.seconds)),
+        collections=tuple(chain.from_iterable(part.collections for part in parts)),
+        looks=tuple(sorted((one for part in parts for one in part.looks), key=lambda look: -look.seconds)),
         findings=_findings(named),
+        excluded=tuple(f"{process.name}: {said}" for process, part in named for said in part.excluded),
         trust=_trust(named),
         policies=tuple(policies),
         watchdog_tripped=any(part.watchdog_tripped for part in parts),
@@ -168,19 +196,38 @@ def _callbacks(parts: list[GilSummary]) -> tuple[tuple[str, float], ...]:
 
 
 def _findings(named: list[tuple[GilProcess, GilSummary]]) -> tuple[Finding, ...]:
-    """Each names its process. That the GIL costs one nothing is worth a line only if it costs none."""
-    found = [
-        replace(
-            finding,
-            title=f"{process.name}: {finding.title}",
-            threads=tuple(f"{name} ({process.name})" for name in finding.threads),
-            summary=f"{process.name}: {finding.summary}",
-        )
-        for process, part in named
-        for finding in part.findings
-    ]
-    costly = [finding for finding in found if finding.kind != "not-the-gil"]
-    return tuple(sorted(costly or found, key=lambda finding: -finding.cost_seconds))
+    """Each names its process, and what several do at one line is told once. That the GIL costs one nothing is
+    worth a line only if it costs none."""
+    same: dict[object, list[Finding]] = {}
+    for process, part in named:
+        for finding in part.findings:
+            at = finding.evidence.get("file"), finding.evidence.get("line")
+            key = (finding.kind, *at) if at[0] else (finding.kind, process.name, finding.title)
+            same.setdefault(key, []).append(
+                replace(
+                    finding,
+                    title=f"{process.name}: {finding.title}",
+                    threads=tuple(f"{name} ({process.name})" for name in finding.threads),
+                    summary=f"{process.name}: {finding.summary}",
+                    waiters=tuple((f"{name} ({process.name})", each) for name, each in finding.waiters),
+                )
+            )
+    found = list(map(_once, same.values()))
+    return by_cost([finding for finding in found if finding.kind != "not-the-gil"] or found)
+
+
+def _once(alike: list[Finding]) -> Finding:
+    worst = max(alike, key=lambda finding: finding.cost_seconds)
+    others = {1: "", 2: " (and in another process)"}.get(
+        len(alike), f" (and in {len(alike) - 1} more processes)"
+    )
+    return replace(
+        worst,
+        title=worst.title + others,
+        threads=tuple(chain.from_iterable(finding.threads for finding in alike)),
+        waiters=tuple(sorted(chain.from_iterable(f.waiters for f in alike), key=lambda one: -one[1])),
+        cost_seconds=sum(finding.cost_seconds for finding in alike),
+    )
 
 
 def _trust(named: list[tuple[GilProcess, GilSummary]]) -> Trust:

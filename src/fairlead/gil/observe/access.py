@@ -70,6 +70,26 @@ def nanoseconds(wait_threshold: float | None) -> int | None:
     return round(wait_threshold * 1e9)
 
 
+_windows = 0
+
+
+def _follow_collections(windows: int) -> None:
+    """While a window is open, the garbage collector of this interpreter says when it runs."""
+    global _windows
+    known = "gc" in sys.modules
+    import gc
+
+    from fairlead import _probe
+
+    if not known:  # a program's first line finds what it finds under stock
+        del sys.modules["gc"]
+    before, _windows = _windows, _windows + windows
+    if not before:
+        gc.callbacks.append(_probe.collected)
+    elif not _windows and _probe.collected in gc.callbacks:
+        gc.callbacks.remove(_probe.collected)
+
+
 class Window:
     """One party's view of the counters: what was counted since it was opened. Several may be open at once."""
 
@@ -89,8 +109,9 @@ class Window:
         from fairlead import _probe
 
         self._number = _probe.open()
-        tested.warn()
+        tested.warn(frames_checked=_probe.readable())
         _probe.threshold(self._number, threshold_ns)
+        _follow_collections(1)
 
     def read(self) -> _probe.Reading:
         from fairlead import _probe
@@ -100,6 +121,7 @@ class Window:
     def close(self) -> None:
         from fairlead import _probe
 
+        _follow_collections(-1)
         _probe.close(self._number)
 
 

@@ -1,11 +1,11 @@
 """``fairlead.gil.watch_loop``: how late an event loop's callbacks run, and what made them late.
 
-A callback of our own is due every `interval`. One that runs late has waited for other callbacks of the loop,
-for the GIL, or for a core. The counters of the observation say how long the loop's thread waited for the GIL
-since the callback before, and behind which threads; the kernel says how long it was ready to run and had no
-core. What is left of the delay, the loop's own callbacks took. A second thread looks which one that is: it
-wakes only when a callback is overdue, and reads the stack of the loop's thread.
-"""
+A callback of our own is due every `interval`, give or take half of it. One that runs late has waited for
+other callbacks of the loop, for the GIL, or for a core. The counters of the observation say how long the
+loop's thread waited for the GIL since the callback before, and behind which threads; the kernel says how
+long it was ready to run and had no core. What is left of the delay, the loop's own callbacks took. A second
+thread looks which one that is: it wakes only when a callback is overdue, and reads the stack of the loop's
+thread."""
 
 from __future__ import annotations
 
@@ -22,13 +22,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairlead.errors import UsageError
 from fairlead.gil.observe import names
 from fairlead.gil.observe.access import Window, exclusive
-from fairlead.gil.observe.observation import thread_name
+from fairlead.gil.observe.observation import FrameCache, thread_name
 from fairlead.machine import run_delay_ns
+from fairlead.record import places
+from fairlead.record.recording import Frame
 
 if TYPE_CHECKING:
     from fairlead import _probe
 
 BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+STACKS_FROM_NS = 10_000_000
+"""In longer waits for the GIL the stack of the thread that holds it is taken."""
+_ODD = 2654435761
+"""Times a clock of nanoseconds, modulo 2^32: as good as random."""
 NOT_SEEN = "(not seen)"
 """As a callback: it was over before it could be looked at, or kept the GIL to its end."""
 _RUNS = (asyncio.events.Handle._run.__code__, asyncio.Runner.run.__code__)
@@ -40,7 +46,8 @@ _TURN = asyncio.BaseEventLoop._run_once.__code__  # type: ignore[attr-defined]
 class _Sums(NamedTuple):
     waited_ns: int
     coreless_ns: int
-    behind: dict[int, int]
+    behind: dict[tuple[int, int], int]
+    """ns by holder and the number of its stack, 0 where none was taken."""
 
 
 class _Parts(NamedTuple):
@@ -65,7 +72,7 @@ class _Counters:
     def open(self) -> None:
         with exclusive():
             if self._window is None:
-                self._window = Window(None)
+                self._window = Window(STACKS_FROM_NS)
             self._users += 1
 
     def read(self) -> _probe.Reading:
@@ -95,8 +102,10 @@ class LoopLag:
         own_seconds     ... spent in the loop's own callbacks, computing or blocking
         gil_seconds     ... spent waiting for the GIL
         core_seconds    ... spent ready to run, without a core
-        callbacks       own_seconds by callback: "function (file:line)"
-        holders         gil_seconds by the name of the thread that held the GIL
+        callbacks       own_seconds by where the callbacks were, in the program's own code:
+                        "function (file:line)"
+        holders         gil_seconds by the thread that held the GIL, and where it was: "name in function
+                        (file:line)"; in waits of 10 ms and less without that
     """
 
     def __init__(self, interval: float, threshold: float) -> None:
@@ -150,8 +159,10 @@ class LoopLag:
         _counters.close()
 
     def _wait_for_next(self) -> None:
-        self._due = time.monotonic() + self._interval
-        self._next = self._loop.call_later(self._interval, self._beat)
+        # at random, so as to be in step with nothing that the program does at intervals of its own
+        pause = self._interval * (0.5 + time.perf_counter_ns() * _ODD % 2**32 / 2**32)
+        self._due = time.monotonic() + pause
+        self._next = self._loop.call_later(pause, self._beat)
 
     def _beat(self) -> None:
         delay = max(time.monotonic() - self._due, 0.0)
@@ -195,9 +206,11 @@ class LoopLag:
 
             names.update()
             known = {serial: name for serial, *_, name in _probe.threads()}
-            for holder, ns in behind.items():
+            frames = FrameCache()
+            for (holder, stack), ns in behind.items():
                 if ns > 0:
-                    self.holders[thread_name(holder, known)] += waited * ns / total
+                    name = f"{thread_name(holder, known)}{places.said(frames[stack]) if stack else ''}"
+                    self.holders[name] += waited * ns / total
         return _Parts(own, waited, coreless, callback)
 
     def _read(self) -> _Sums:
@@ -205,10 +218,14 @@ class LoopLag:
         reading = _counters.read()
         serial = self._find_serial()
         waited = sum(tally["waited_ns"] for tally in reading["threads"] if tally["serial"] == serial)
-        behind: dict[int, int] = defaultdict(int)
-        for _gil, waiter, holder, ns in reading["blame"]:
+        behind: dict[tuple[int, int], int] = defaultdict(int)
+        for _gil, waiter, holder, ns, *_ in reading["blame"]:
             if waiter == serial:
-                behind[holder] += ns
+                behind[holder, 0] += ns
+        for _gil, waiter, holder, _, stack, ns, *_ in reading["losses"]:
+            if waiter == serial and stack:
+                behind[holder, stack] += ns
+                behind[holder, 0] -= ns
         return _Sums(waited, run_delay_ns(self._native), behind)
 
     def _find_serial(self) -> int:
@@ -262,19 +279,21 @@ class LoopLag:
 
 
 def _callback(frame: FrameType | None) -> str:
-    """The outermost function of the program's own within what the loop called, at its present line; "": there
-    is none, or the loop itself runs, or sleeps."""
-    outermost = None
+    """Where what the loop called is: the innermost line of the program's own; "": there is none, or the loop
+    itself runs, or sleeps."""
+    frames: list[Frame] = []
     while frame is not None and frame.f_code not in _RUNS:
-        if frame.f_code is _TURN:
+        code = frame.f_code
+        if code is _TURN:
             return ""
-        if Path(frame.f_code.co_filename).parent.name not in ("asyncio", "uvloop"):
-            outermost = frame
+        if Path(code.co_filename).parent.name not in ("asyncio", "uvloop"):
+            frames.append((code.co_qualname, code.co_filename, frame.f_lineno))
         frame = frame.f_back
-    if frame is None or outermost is None:
+    at = places.own(tuple(frames)) if frame is not None else None
+    if at is None:
         return ""
-    code = outermost.f_code
-    return _plain(f"{code.co_qualname} ({Path(code.co_filename).name}:{outermost.f_lineno})")
+    function, file, line = at
+    return _plain(f"{places.short(function)} ({Path(file).name}:{line})")
 
 
 def _plain(text: str) -> str:

@@ -8,10 +8,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from fairlead.errors import UsageError
-from fairlead.gil.analysis.findings import find
+from fairlead.gil.analysis.rates import parse_blame, parse_collections
 from fairlead.gil.observe import names
 from fairlead.gil.observe.access import Window, exclusive, nanoseconds
-from fairlead.record.gil_summary import Blame, Finding, GilThread, StackLoss
+from fairlead.judge.evidence import Evidence
+from fairlead.judge.verdict import judge
+from fairlead.judge.words import command_of
+from fairlead.record.gil_summary import Blame, Finding, GilThread, Overrun, StackLoss
 from fairlead.record.policies import policy_name
 
 if TYPE_CHECKING:
@@ -62,7 +65,6 @@ class Observation:
         self._reading: _probe.Reading | None = None
         self._names: dict[int, str] = {}
         self._native_ids: dict[int, int] = {}
-        self._interval = sys.getswitchinterval()
         self._policy = "stock"
 
     def start(self) -> Observation:
@@ -105,7 +107,6 @@ class Observation:
         threads = _probe.threads()
         self._names = {serial: name for serial, *_, name in threads}
         self._native_ids = {serial: native_id for serial, native_id, *_ in threads}
-        self._interval = sys.getswitchinterval()
         self._policy = policy_name(_probe.scheduler()["mode"])
 
     def _read(self) -> _probe.Reading:
@@ -164,23 +165,26 @@ class Observation:
     def findings(self) -> tuple[Finding, ...]:
         """What it all means, dearest first."""
         reading = self._read()
-        return find(
-            self.threads,
-            wall_seconds=reading["ns"] / 1e9,
-            switch_interval=self._interval,
-            blame=self._blame(reading),
-            stacks=self._losses(reading),
-            policy=self._policy,
+        frames = FrameCache()
+        return judge(
+            Evidence(
+                threads=self.threads,
+                wall_seconds=reading["ns"] / 1e9,
+                switch_interval=reading["interval_ns"] / 1e9 or sys.getswitchinterval(),
+                blame=tuple(parse_blame(reading["blame"])),
+                stacks=tuple(self._losses(reading)),
+                overruns=tuple(_overruns(reading, frames)),
+                collections=tuple(parse_collections(reading["collections"], frames.__getitem__)),
+                policy=self._policy,
+                command=command_of(sys.orig_argv),
+            )
         )
 
     def _blame(self, reading: _probe.Reading) -> list[Blame]:
-        return [
-            Blame(gil=gil, waiter=waiter, holder=holder, seconds=ns / 1e9)
-            for gil, waiter, holder, ns in reading["blame"]
-        ]
+        return parse_blame(reading["blame"])
 
     def _losses(self, reading: _probe.Reading) -> list[StackLoss]:
-        frames = _FrameCache()
+        frames = FrameCache()
         losses = [
             StackLoss(
                 gil=gil,
@@ -192,7 +196,7 @@ class Observation:
                 waits=waits,
                 max_seconds=longest / 1e9,
             )
-            for gil, waiter, holder, waiter_stack, holder_stack, ns, waits, longest in reading["losses"]
+            for gil, waiter, holder, waiter_stack, holder_stack, ns, waits, longest, *_ in reading["losses"]
         ]
         return sorted(losses, key=lambda loss: -loss.seconds)
 
@@ -202,7 +206,27 @@ class Observation:
         return f"<fairlead.gil.Observation, {'not started' if self._reading is None else 'ended'}>"
 
 
-class _FrameCache(dict[int, "Frames"]):
+def _overruns(reading: _probe.Reading, frames: FrameCache) -> list[Overrun]:
+    """By holder and its stack; several that wait behind one hold see it once each."""
+    found: dict[tuple[int, int, int], list[tuple[int, ...]]] = {}
+    for gil, _, holder, _, stack, _, _, _, *late in reading["losses"]:
+        if late[0]:
+            found.setdefault((gil, holder, stack), []).append(tuple(late))
+    return [
+        Overrun(
+            gil=gil,
+            holder=holder,
+            frames=frames[stack],
+            holds=max(waits for _, _, waits, _ in rows),
+            seconds=sum(ns for ns, *_ in rows) / 1e9,
+            asleep_seconds=sum(asleep for _, asleep, *_ in rows) / 1e9,
+            max_seconds=max(longest for *_, longest in rows) / 1e9,
+        )
+        for (gil, holder, stack), rows in found.items()
+    ]
+
+
+class FrameCache(dict[int, "Frames"]):
     """Stacks by their number, asked once each."""
 
     def __missing__(self, number: int) -> Frames:

@@ -39,6 +39,8 @@ class Recorder:
         events: bool,
         counters_interval: float,
         lease: str | None = None,
+        duration: float | None = None,
+        most_bytes: int = 0,
     ) -> None:
         if not 0.01 <= counters_interval < 1e9:
             raise UsageError(f"counters_interval is in seconds, at least 0.01, and not {counters_interval!r}")
@@ -48,6 +50,8 @@ class Recorder:
         self._events = events
         self._counters_ns = round(counters_interval * 1e9)
         self._lease = lease
+        self._duration_ns = round((duration or 0.0) * 1e9)
+        self._most_bytes = most_bytes
         self._window: Window | None = None
 
     @property
@@ -83,7 +87,16 @@ class Recorder:
             meta = _json(self._meta(parent_pid))[:-1]  # the extension adds when it began
             # a forked child that turns into another program at once leaves no file
             later = parent_pid is not None
-            _probe.record(self._path, meta, self._events, later, self._counters_ns, self._lease)
+            _probe.record(
+                self._path,
+                meta,
+                self._events,
+                later,
+                self._counters_ns,
+                self._lease,
+                self._duration_ns,
+                self._most_bytes,
+            )
         except OSError as error:
             window.close()
             raise OutputError(

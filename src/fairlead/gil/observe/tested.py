@@ -17,8 +17,10 @@ VARIABLE = "FAIRLEAD_UNTESTED"
 _warned = False
 
 
-def warn() -> None:
-    """Warn, once in the process, if this release is later than all that were tested.
+def warn(*, frames_checked: bool) -> None:
+    """Warn, once in the process, if this release is later than all that were tested, and the self-check
+    leaves something open: its version is not known at all, or its frames, of which stacks are read, look
+    otherwise.
 
     To be called when the hooks are in: they have checked by then that the GIL looks as expected.
     """
@@ -26,13 +28,15 @@ def warn() -> None:
     version = sys.version_info
     name = f"{version.major}.{version.minor}.{version.micro}"
     latest = TESTED.get((version.major, version.minor), -1)
-    if _warned or version.micro <= latest or os.environ.get(VARIABLE) == name:
+    known = latest >= 0
+    if _warned or version.micro <= latest or (known and frames_checked) or os.environ.get(VARIABLE) == name:
         return
     _warned = True
-    tested = f"{version.major}.{version.minor}.{latest}" if latest >= 0 else "none of its version"
+    tested = f"{version.major}.{version.minor}.{latest}" if known else "none of its version"
+    so = "its frames do not, so stacks are not recorded" if known else "so they are in"
     _warn(
         f"CPython {name} is later than the releases that fairlead's GIL hooks were tested on (to {tested});"
-        f" its GIL looks as expected, so they are in. {VARIABLE}={name} in the environment accepts that",
+        f" its GIL looks as expected, {so}. {VARIABLE}={name} in the environment accepts that",
         UntestedInterpreterWarning,
         stacklevel=2,
     )

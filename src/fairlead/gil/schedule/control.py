@@ -78,7 +78,7 @@ def switch(
     for_ns = 0 if for_s is None else max(1, min(round(for_s * 1e9), FOREVER_NS))
     spin = may_spin(machine.cores())
     done = _probe.schedule(POLICIES.index(policy), round(cpu_share * SHARE_ONE), spin, for_ns, trial)
-    tested.warn()
+    tested.warn(frames_checked=True)  # no stack is read
     share = cpu_share
     _open_to_orders()
     slacken(timer_slack)

@@ -19,9 +19,9 @@ from fairlead.report.common import names, units
 from fairlead.report.common.assets import asset, inert_json, page
 from fairlead.report.gil.text import (
     MEANINGS,
+    answer,
     circumstances,
     evidence_pairs,
-    finding_line,
     loop_rows,
     process_line,
     thread_names,
@@ -57,7 +57,8 @@ def render(summary: GilSummary, timeline: Timeline) -> str:
         filters={"evidence": evidence_pairs},
         summary=summary,
         title=title(summary),
-        headline=finding_line(summary.findings[0]) if summary.findings else None,
+        headline=names.clean(summary.findings[0].title) if summary.findings else None,
+        answer=list(answer(summary)),
         circumstances=circumstances(summary),
         meanings=MEANINGS,
         name=name,

@@ -6,8 +6,8 @@ the outermost to the innermost with semicolons between, and a count, here micros
 
 A stack is read like an off-CPU flame graph with its wakers: the thread that waited and what it was doing,
 then "waits for", then the thread that held the GIL and what that was doing; of several processes, below the
-process. What was not looked at, waits
-under the recording's threshold, has the two threads and no frames. The sum over all is the time waited.
+process. What was not looked at, waits under the recording's threshold, has the two threads and no frames.
+The sum over all is the time waited.
 """
 
 from __future__ import annotations
@@ -16,13 +16,10 @@ import json
 from collections import Counter
 
 from fairlead.record.gil_summary import GilSummary, StackLoss
-from fairlead.record.recording import Frames
+from fairlead.record.recording import Frame, Frames
 from fairlead.report.common import names
 
-Frame = tuple[str, str, int]
-"""(name, file, line); "" and 0 for what is no code."""
-
-_WAITS = ("waits for", "", 0)
+_WAITS = ("waits for", "", 0)  # no code, no file
 _NO_THREAD = "(no thread: the GIL was free)"
 _UNKNOWN = {0: _NO_THREAD, 0xFFFFFFFE: "(unknown)", 0xFFFFFFFF: "(ended threads)"}
 

@@ -1,13 +1,14 @@
-"""A recording of the GIL in the terminal: what was found in a line each, the threads, then the findings in
-full, the figures behind them, and how far to trust them."""
+"""A recording of the GIL in the terminal: first the answer (what is the matter, who waits for it, what to do,
+and what it is not), then the threads, the findings in full, the figures behind them, and how far to trust
+them."""
 
 from __future__ import annotations
 
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
+from fairlead.record import places
 from fairlead.record.gil_summary import (
     SERIALS_OF_A_PROCESS,
     Finding,
@@ -22,18 +23,28 @@ from fairlead.report.common import names, units
 ROWS = 12
 """How many threads, cells and stacks are shown; the rest is counted."""
 
-
-TITLES = 3
-"""How many findings are named before everything else."""
+BESIDES = 2
+"""How many findings are named after the first, before everything else."""
+WAITERS = 3
+PLACE = 48
+"""Characters of a path; a longer one loses its beginning."""
 
 MEANINGS = {
     "convoy": "Convoy",
+    "thread-start": "Start of threads",
+    "import": "Import",
+    "switch-interval": "Switch interval",
+    "collection": "Garbage collection",
+    "callback": "Callback of a loop",
+    "lock": "Lock",
     "long-hold": "Long hold",
+    "destruction": "Destruction",
     "lock-square": "Lock square",
     "starvation": "Starvation",
     "no-core": "No core",
     "switch-storm": "Switch storm",
     "saturation": "Saturation",
+    "unexplained": "Unexplained",
     "not-the-gil": "Not the GIL",
 }
 
@@ -41,11 +52,6 @@ MEANINGS = {
 def render(summary: GilSummary, width: int = 100) -> str:
     """The report as plain text in lines of at most so many characters, ending without a newline."""
     return "\n".join(_lines(summary, max(40, width)))
-
-
-def finding_line(finding: Finding) -> str:
-    """A finding in one line."""
-    return f"{MEANINGS[finding.kind]}: {names.clean(finding.title)}"
 
 
 def circumstances(summary: GilSummary) -> str:
@@ -96,11 +102,20 @@ def process_line(process: GilProcess) -> str:
 
 
 def frame(frames: Frames) -> str:
-    """The innermost two frames in one line, of each file its name and its folder's."""
-    return " < ".join(
-        f"{names.clean(f)} ({names.clean('/'.join(Path(file).parts[-2:]))}:{line})"
-        for f, file, line in frames[:2]
-    )
+    """The user's own line, and what it had called: "encode < export (shop/app.py:31)"."""
+    function, file, line = places.own(frames) or frames[0]
+    inner = places.short(frames[0][0])
+    called = "" if frames[0] == (function, file, line) else f"{names.clean(inner)} < "
+    return f"{called}{names.clean(places.short(function))} ({places.tail(names.clean(file), PLACE)}:{line})"
+
+
+def waited(finding: Finding) -> str:
+    """Who waited for it, and for how long each."""
+    said = [f"{names.clean(name)} {units.seconds(seconds)}" for name, seconds in finding.waiters[:WAITERS]]
+    rest = finding.waiters[WAITERS:]
+    if rest:
+        said.append(f"{len(rest)} more {units.seconds(sum(seconds for _, seconds in rest))}")
+    return ", ".join(said)
 
 
 def by_holder(stacks: Iterable[StackLoss]) -> dict[tuple[int, Frames], float]:
@@ -110,6 +125,21 @@ def by_holder(stacks: Iterable[StackLoss]) -> dict[tuple[int, Frames], float]:
         if loss.holder_frames:
             sums[loss.holder, loss.holder_frames] += loss.seconds
     return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+
+def answer(summary: GilSummary) -> Iterator[tuple[str, str]]:
+    """After the title of the first finding: who waited, what to do, what it is not, and the next findings."""
+    if not summary.findings:
+        return
+    first, *others = summary.findings
+    for label, text in (
+        ("Waited", waited(first)),
+        ("Do", first.advice),
+        ("Not", "; ".join(summary.excluded)),
+        *(("Besides", finding.title) for finding in others[:BESIDES]),
+    ):
+        if text:
+            yield label, names.clean(text)
 
 
 def evidence(values: dict[str, float | int | str]) -> str:
@@ -160,10 +190,7 @@ def _lines(summary: GilSummary, width: int) -> Iterator[str]:
     version = f"{process.get('implementation', 'Python')} {process.get('python_version', '')}".strip()
     for problem in summary.problems:
         yield from _wrapped(f"Problem: {names.clean(problem)}", width, 0)
-    for finding in summary.findings[:TITLES]:
-        yield from _wrapped(finding_line(finding), width, 0, 2)
-    if not summary.findings:
-        yield "No thread took the GIL while this was recorded."
+    yield from _answer(summary, width)
     yield ""
     yield names.shorten(f"The GIL of {title(summary)}", width)
     name = thread_names(summary)
@@ -183,7 +210,8 @@ def _lines(summary: GilSummary, width: int) -> Iterator[str]:
         yield ""
         yield from _wrapped(f"{number}. {finding.kind}: {names.clean(finding.summary)}", width, 0, 3)
         yield from _wrapped(f"Evidence: {evidence(finding.evidence)}.", width, 3)
-        yield from _wrapped(f"Advice: {names.clean(finding.advice)}", width, 3)
+        if number > 1:
+            yield from _wrapped(f"Advice: {names.clean(finding.advice)}", width, 3)
     if summary.blame:
         yield "\nWhich thread waited behind which"
         cells = [
@@ -200,13 +228,9 @@ def _lines(summary: GilSummary, width: int) -> Iterator[str]:
     caught = by_holder(summary.stacks)
     if caught:
         yield "\nWhat holders were doing meanwhile (waits over the threshold)"
-        yield from _table(
-            [
-                (units.seconds(seconds), name.get(holder, f"thread {holder}"), frame(frames))
-                for (holder, frames), seconds in list(caught.items())[:ROWS]
-            ],
-            width,
-        )
+        for (holder, frames), seconds in list(caught.items())[:ROWS]:
+            who = name.get(holder, f"thread {holder}")
+            yield from _wrapped(f"{units.seconds(seconds):>8}  {who}: {frame(frames)}", width, 2, 12)
         yield from _more(len(caught))
     if summary.loops:
         yield "\nHow late event loops were (delays over the threshold)"
@@ -214,6 +238,15 @@ def _lines(summary: GilSummary, width: int) -> Iterator[str]:
         yield from _more(len(summary.callbacks))
     yield ""
     yield from _wrapped(f"Trust: {summary.trust.statement}", width, 0)
+
+
+def _answer(summary: GilSummary, width: int) -> Iterator[str]:
+    if not summary.findings:
+        yield "No thread took the GIL while this was recorded."
+        return
+    yield from _wrapped(f"{names.clean(summary.findings[0].title)}.", width, 0)
+    for label, text in answer(summary):
+        yield from _wrapped(f"{label + ':':9}{text}", width, 2, 11)
 
 
 def _wrapped(text: str, width: int, indent: int, further: int | None = None) -> Iterator[str]:

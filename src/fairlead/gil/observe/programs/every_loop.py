@@ -1,4 +1,5 @@
-"""What ``--loops`` has a program begin with: each of its event loops is watched, as by ``watch_loop``.
+"""What a recorded program begins with, and one under ``run --loops``: each of its event loops is watched,
+as by ``watch_loop``.
 
 Loops of asyncio and uvloop say that they run by ``asyncio._set_running_loop``, which is replaced when the
 program imports asyncio; one that does not pays nothing. The watch begins in a timer of the loop, so that many
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-INTERVAL, THRESHOLD = 0.05, 0.01
-"""Those of ``watch_loop``."""
+INTERVAL, THRESHOLD = 0.05, 0.005
+"""The interval is that of ``watch_loop``. A switch interval late is late enough to be judged."""
 
 
 def watch_action() -> Action:

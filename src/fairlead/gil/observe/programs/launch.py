@@ -47,6 +47,10 @@ class Settings:
     """Record every event; False: only snapshots of the counters."""
     counters_s: float = 1.0
     """Seconds between two snapshots of the counters."""
+    duration_s: float | None = None
+    """For how long; None: to the program's end."""
+    most_bytes: int = 0
+    """A file of this size gets no more events; 0: it may be of any size."""
     ready: str = ""
     """The file in which the program says that recording began, or why it did not."""
     lease: str = ""
@@ -85,12 +89,14 @@ def run(
     children: bool = False,
     tick: Callable[[], None] | None = None,
     every_s: float = 1.0,
+    aside: int | None = None,
 ) -> int:
     """Run the command to its end and return its exit status (minus the number of the signal that killed it).
 
     ``first`` is done in the program before it is recorded; with ``children`` every Python that it starts is
     recorded too, into a file of its own; ``verb`` names the command for what the program says of those that
-    are not. ``tick`` is called about every ``every_s`` seconds while it runs. Call it from the main thread.
+    are not. ``tick`` is called about every ``every_s`` seconds while it runs. What it would write to the
+    terminal goes into the file ``aside`` (a descriptor). Call it from the main thread.
 
     Raises:
         UsageError: the command cannot be started.
@@ -109,7 +115,7 @@ def run(
             environment = starting.environment(
                 *first, recording, base=found.environment, verb=verb, ready=str(ready), children=children
             )
-            pid = _start(found, environment, before)
+            pid = _start(found, environment, before, aside)
             status = _wait(pid, tick, every_s)
             said = ready.read_text(encoding="utf-8") if ready.exists() else None
     finally:
@@ -124,12 +130,16 @@ def run(
     return status
 
 
-def _start(command: Command, environment: dict[str, str], mask: set[signal.Signals | int]) -> int:
+def _start(
+    command: Command, environment: dict[str, str], mask: set[signal.Signals | int], aside: int | None
+) -> int:
+    ours = [] if aside is None else [output for output in (1, 2) if os.isatty(output)]
     try:
         return os.posix_spawn(
             command.file,
             command.words,
             environment,
+            file_actions=[(os.POSIX_SPAWN_DUP2, aside, output) for output in ours],
             setsigmask=mask,
             setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
         )

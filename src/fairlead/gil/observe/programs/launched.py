@@ -43,7 +43,8 @@ def attach(wanted: dict[str, Any]) -> str:
 
 
 def detach() -> str:
-    """End the recording that ``attach`` began. "ok", or why not. Also when its lease has expired."""
+    """End the recording that ``attach`` began. "ok", or why not. Also when its lease has expired, or its time
+    is up."""
     try:
         if recording := recorder.current():
             recording.stop()
@@ -65,6 +66,8 @@ def _start(wanted: dict[str, Any]) -> str:
             wanted["events"],
             wanted["counters_s"],
             wanted["lease"] or None,
+            wanted["duration_s"],
+            wanted["most_bytes"],
         ).start()
     except FairleadError as error:
         return str(error)
