@@ -19,10 +19,12 @@
 #define STACKS_AT_A_DROP 8 /* so many waiters get an event with the holder's stack */
 
 static uint64_t threshold = UINT64_MAX; /* ticks */
+static bool of_short_waits; /* stacks are wanted of these, too: not where the threshold is high */
 
 void fl_observe_threshold(uint64_t ns)
 {
     threshold = ns == UINT64_MAX ? UINT64_MAX : fl_ticks_from_ns(ns);
+    of_short_waits = ns <= SAMPLE_NS;
     fl_off_cpu_prepare();
 }
 
@@ -178,7 +180,7 @@ static void request(fl_gil *gil, fl_seat *seat, uint64_t now)
 /* After a long wait, and now and then after a short one, of which there may be many. */
 static bool samples_waiter(fl_gil *gil, uint64_t waited, uint64_t now)
 {
-    if (waited < threshold && (threshold == UINT64_MAX || fl_ticks_to_ns(now - gil->t_waiter) < SAMPLE_NS)) {
+    if (waited < threshold && (!of_short_waits || fl_ticks_to_ns(now - gil->t_waiter) < SAMPLE_NS)) {
         return false;
     }
     gil->t_waiter = now;
@@ -251,7 +253,7 @@ static void emit_off_cpu(fl_gil *gil, const fl_seat *seat, uint64_t now)
 /* Waits from here on are long ones. */
 static uint64_t long_wait(const fl_gil *gil)
 {
-    return threshold == UINT64_MAX ? threshold : less_of(threshold, interval_of(gil));
+    return of_short_waits ? less_of(threshold, interval_of(gil)) : threshold;
 }
 
 /* The holder's stack, if a thread has waited for long. It is sampled once per threshold at most; otherwise

@@ -55,7 +55,8 @@ def observe(*, wait_threshold: float | None = 0.001) -> Observation:
 
     Args:
         wait_threshold: seconds. Of waits at least this long the Python stack of the waiter is taken, and
-            that of the thread that made it wait; None: of none.
+            that of the thread that made it wait; from 10 ms down also that of the waiter in some shorter
+            ones, at most a hundred a second. None: of none.
 
     Raises:
         UsageError: the threshold is not a time.

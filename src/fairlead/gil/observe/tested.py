@@ -27,8 +27,8 @@ def warn(*, frames_checked: bool) -> None:
     global _warned
     version = sys.version_info
     name = f"{version.major}.{version.minor}.{version.micro}"
+    known = (version.major, version.minor) in TESTED
     latest = TESTED.get((version.major, version.minor), -1)
-    known = latest >= 0
     if _warned or version.micro <= latest or (known and frames_checked) or os.environ.get(VARIABLE) == name:
         return
     _warned = True
