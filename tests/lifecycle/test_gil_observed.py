@@ -298,7 +298,7 @@ recorder = gil.record(sys.argv[1], counters_interval=0.01).start()
 while os.path.getsize(sys.argv[1]) < 10_000:
     time.sleep(0.001)
 for _ in range(5000):
-    sum(range(10_000))  # short holds in a row are one event
+    sum(range(50_000))  # short holds in a row are one event
     os.stat("/")
 try:
     recorder.stop()
