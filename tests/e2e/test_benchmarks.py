@@ -105,9 +105,9 @@ def test_benchmark_of_pyperformance_says_what_it_lacks_or_measures(tmp_path: Pat
 
 
 def test_corpus_is_judged_program_by_program_and_judged_again_from_its_recordings(tmp_path: Path) -> None:
-    arguments = ["--only", "short_program,starts_many_that_poll", "--keep", tmp_path / "kept"]
+    arguments = ["--only", "short_program,poller", "--keep", tmp_path / "kept"]
     shown = ran("judge.py", *arguments)
-    for name in ("short_program", "starts_many_that_poll"):
+    for name in ("short_program", "poller"):
         assert sum(f" {name} " in line for line in shown.splitlines()) == 1
     assert "of 1 healthy programs" in shown
     assert ran("judge.py", *arguments) == shown

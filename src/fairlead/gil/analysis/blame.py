@@ -13,7 +13,7 @@ what no stack was taken in stays without one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -162,11 +162,7 @@ class BlameLedger:
                 if hold_of[look] >= 0:
                     seen[wait, int(hold_of[look])].append(int(looks["stack"][look]))
         self._looks = looks[~settled & (middle >= chunk.pending_since)]
-        waits = np.array(sorted(own), dtype=np.intp)
-        for some, (of, hold) in _pairs(chunk.waits[waits], holds):
-            for pair in zip(waits[: len(some)][of].tolist(), hold.tolist(), strict=True):
-                seen[pair] = seen[pair] or [0]
-            waits = waits[len(some) :]
+        self._add_own(chunk.waits, holds, own, seen)
         for (wait, of_hold), stacks in seen.items():
             w, h = chunk.waits[wait], holds[of_hold]
             overlap = int(min(w["end"], h["end"]) - max(w["start"], h["start"]))
@@ -177,6 +173,37 @@ class BlameLedger:
                 loss.ns += overlap // len(stacks)
                 loss.waits += 1
                 loss.max_ns = max(loss.max_ns, overlap)
+
+    def _add_own(
+        self, waits: Array, holds: Array, own: dict[int, int], seen: Iterable[tuple[int, int]]
+    ) -> None:
+        """What was waited behind holds that were not looked at, where the waiter was; ``own`` is its stack by
+        the place of the wait, ``seen`` are the pairs (wait, hold) that were."""
+        import numpy as np
+
+        places = np.array(sorted(own), dtype=np.intp)
+        looked_at = np.array([wait * len(holds) + hold for wait, hold in seen], dtype=np.int64)
+        for some, (of, hold) in _pairs(waits[places], holds):
+            wait, places = places[: len(some)][of], places[len(some) :]
+            w, h = waits[wait], holds[hold]
+            ns = np.minimum(w["end"], h["end"]) - np.maximum(w["start"], h["start"])
+            kept = (ns > 0) & (w["thread"] != h["thread"])
+            kept &= ~np.isin(wait.astype(np.int64) * len(holds) + hold, looked_at)
+            stacks = np.array([own[at] for at in wait[kept].tolist()], dtype=np.int64)
+            keys = np.stack([w["thread"][kept], h["thread"][kept], stacks], axis=1)
+            order = np.lexsort(keys.T)
+            keys, lost = keys[order], ns[kept][order]
+            first = np.flatnonzero(np.diff(keys, axis=0, prepend=-1).any(axis=1))
+            if len(first):
+                counts = np.diff(first, append=len(keys)).tolist()
+                sums = np.add.reduceat(lost, first).tolist()
+                longest = np.maximum.reduceat(lost, first).tolist()
+                for key, count, ns_, most in zip(keys[first].tolist(), counts, sums, longest, strict=True):
+                    waiter, holder, stack = key
+                    loss = self._stacks[waiter, holder, 0, stack]
+                    loss.ns += ns_
+                    loss.waits += count
+                    loss.max_ns = max(loss.max_ns, most)
 
     def blame(self) -> list[Blame]:
         """The matrix, dearest first."""
