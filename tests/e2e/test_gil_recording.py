@@ -102,7 +102,9 @@ def test_report_of_a_real_long_hold_names_the_function(recording: Path) -> None:
         if loss["holder_name"] == "hold"
         for frame in loss["holder_frames"]
     )
-    assert hold["evidence"]["longest_after_request_ms"] > 20
+    overrun = next(thread["max_overrun_seconds"] for thread in told["threads"] if thread["name"] == "hold")
+    longest = hold["evidence"]["longest_after_request_ms"] / 1e3  # without what the kernel took of it
+    assert 0.005 < longest <= overrun, "Python code lets go within microseconds"
 
 
 def test_report_in_every_form_shows_the_real_threads(recording: Path) -> None:
