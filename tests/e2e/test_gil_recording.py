@@ -23,18 +23,18 @@ def compute():
     while not stop.is_set():
         sum(range(500))
 
-def is_found():
+def late():
     # of this no time that passes takes anything away
-    return any(min(t.max_overrun_seconds, t.overrun_seconds - t.overrun_off_cpu_seconds) > 0.03
-               for t in seen.threads if t.name == "hold")
+    return sum(t.overrun_seconds - t.overrun_off_cpu_seconds for t in seen.threads if t.name == "hold")
 
 def hold():
     # the regular expression engine does not let go of the GIL, and each further letter takes it twice as long
-    length = 10
-    while not is_found():
-        begun = time.thread_time()
+    length, late_by = 10, 0.0
+    while late_by <= 0.03:
+        before, begun = late(), time.thread_time()
         re.match(r"(?:a*)*b", "a" * length)
         length += time.thread_time() - begun < 0.08
+        late_by = late() - before
         time.sleep(0.001)
 
 def answer():
@@ -103,8 +103,7 @@ def test_report_of_a_real_long_hold_names_the_function(recording: Path) -> None:
         for frame in loss["holder_frames"]
     )
     overrun = next(thread["max_overrun_seconds"] for thread in told["threads"] if thread["name"] == "hold")
-    longest = hold["evidence"]["longest_after_request_ms"] / 1e3  # without what the kernel took of it
-    assert 0.005 < longest <= overrun, "Python code lets go within microseconds"
+    assert 20 < hold["evidence"]["longest_after_request_ms"] <= overrun * 1e3
 
 
 def test_report_in_every_form_shows_the_real_threads(recording: Path) -> None:
