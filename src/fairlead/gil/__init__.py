@@ -78,12 +78,12 @@ def watch_loop(*, interval: float = 0.05, threshold: float = 0.01) -> LoopLag:
     ...     print(lag)
 
     A callback is scheduled every `interval`, give or take half of it: so it is in step with nothing that
-    the program does. The delay of one that is late is split, without a rest, into
-    time in the loop's own callbacks (computing, or blocking; the line is named), time in which the
-    loop's thread waited for the GIL (with the thread that held it), and time in which it was ready to run
-    and had no core (other processes, a quota). Time without a core within a wait for the GIL counts as a
-    wait for the GIL. For loops of asyncio and uvloop. Costs an observation of the GIL, a second thread, and
-    about half a millisecond of CPU time every interval.
+    the program does. The delay of one that is late is split, without a rest, into time in the loop's own
+    callbacks (computing, or blocking; the line is named), time in which the loop's thread waited for the
+    GIL (with the thread that held it), and time in which it was ready to run and had no core (other
+    processes, a quota). Time without a core within a wait for the GIL counts as a wait for the GIL. For
+    loops of asyncio and uvloop. Costs an observation of the GIL, a second thread, and about half a
+    millisecond of CPU time every interval.
 
     Args:
         interval: seconds between two callbacks.

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from fairlead.judge.evidence import Evidence
+from fairlead.judge.evidence import Evidence, by_name
 from fairlead.judge.words import duration, listed, names_of, percent, verb
 from fairlead.record import places
 from fairlead.record.gil_summary import Finding, IdleLook
@@ -65,7 +65,9 @@ def locks(evidence: Evidence) -> Iterator[Finding]:
             kind="lock",
             title=f"{who} for a lock{where}: {duration(cost)} in all",
             threads=tuple(waiting),
-            waiters=by_name(looks, names),
+            waiters=by_name(
+                (names.get(look.thread, f"thread {look.thread}"), look.seconds) for look in looks
+            ),
             summary=(
                 f"{who} for a lock of the program's{where}, and not for the GIL: {duration(cost)} in"
                 f" {duration(evidence.wall_seconds)}."
@@ -106,11 +108,3 @@ def instead(evidence: Evidence) -> str:
             does = "waits for a lock" if doing == "lock" else _DOES[doing]
             said.append(f"{listed(who)} {does}{places.said(looks[0].frames)} {percent(share)} of the time")
     return "; ".join(said[:PLACES])
-
-
-def by_name(looks: Iterable[IdleLook], names: dict[int, str]) -> tuple[tuple[str, float], ...]:
-    """Seconds by thread, dearest first."""
-    sums: defaultdict[str, float] = defaultdict(float)
-    for look in looks:
-        sums[names.get(look.thread, f"thread {look.thread}")] += look.seconds
-    return tuple(sorted(sums.items(), key=lambda item: -item[1]))

@@ -142,11 +142,11 @@ class Gil:
 
     def waiters(self, waited: Callable[[Blame], float]) -> tuple[tuple[str, float], ...]:
         """Who waited, and for how long by this measure of a cell: seconds by name, dearest first."""
-        found: defaultdict[str, float] = defaultdict(float)
-        for cell in self.cells:
-            if cell.waiter in self.by_serial and (seconds := waited(cell)) > 0:
-                found[self.named(cell.waiter)] += seconds
-        return tuple(sorted(found.items(), key=lambda item: -item[1]))
+        return by_name(
+            (self.named(cell.waiter), seconds)
+            for cell in self.cells
+            if cell.waiter in self.by_serial and (seconds := waited(cell)) > 0
+        )
 
     def asked(self, thread: GilThread) -> float:
         """How long it waited behind threads that compute, until it, or another, might ask them."""
@@ -188,10 +188,15 @@ def waits_of(
     threads: Sequence[GilThread], seconds: Callable[[GilThread], float] = lambda thread: thread.waited_seconds
 ) -> tuple[tuple[str, float], ...]:
     """By name, dearest first."""
-    found: defaultdict[str, float] = defaultdict(float)
-    for thread in threads:
-        found[thread.name] += seconds(thread)
-    return tuple(sorted(found.items(), key=lambda item: -item[1]))
+    return by_name((thread.name, seconds(thread)) for thread in threads)
+
+
+def by_name(waited: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+    """The seconds of each name added up, dearest first."""
+    sums: defaultdict[str, float] = defaultdict(float)
+    for name, seconds in waited:
+        sums[name] += seconds
+    return tuple(sorted(sums.items(), key=lambda item: -item[1]))
 
 
 def used_seconds(thread: GilThread) -> float:
