@@ -114,7 +114,7 @@ static bool list(fl_job_queue *job_queue, fl_job *job)
     fl_fetch_add(&job->refs, 1, relaxed); /* the caller has one */
     job->listed = true;
     fl_jobs_push(&job_queue->listed, job);
-    return first && FL_MODEL_BREAK != 12;
+    return first;
 }
 
 /* JobQueue lock. The reference goes to the caller. */
@@ -335,7 +335,7 @@ fl_job_state fl_job_queue_take_back(fl_job_queue *job_queue, fl_job *job, uint32
         helper = end(job_queue, job, &listed);
     }
     fl_mutex_unlock(&job_queue->lock);
-    wake_helper(FL_MODEL_BREAK == 11 ? NULL : helper);
+    wake_helper(helper);
     if (listed) {
         fl_job_unref(job); /* the list's; the worker that runs it has the other */
     }
@@ -403,7 +403,7 @@ bool fl_job_queue_helped(fl_job_queue *job_queue, fl_job *job, bool leaves)
     lock_job_queue(job_queue);
     job->helper = NULL;
     bool replied = job->state == FL_JOB_REPLIED, mine = replied && !leaves && !job->refused;
-    bool wake = replied && leaves && FL_MODEL_BREAK != 44 && list(job_queue, job);
+    bool wake = replied && leaves && list(job_queue, job);
     bool listed = false;
     if (mine) {
         end(job_queue, job, &listed);

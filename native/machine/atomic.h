@@ -65,11 +65,6 @@ void fl_model_point(void);
 
 #endif
 
-/* The model's self-test builds faults in, one at a time, and must find each. */
-#ifndef FL_MODEL_BREAK
-#define FL_MODEL_BREAK 0
-#endif
-
 static inline void fl_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

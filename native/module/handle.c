@@ -69,10 +69,11 @@ static PyObject *handle(PyObject *module, PyObject *primitive)
     return NULL;
 }
 
-static PyObject *attach(PyObject *module, PyObject *number)
+static PyObject *attach(PyObject *module, PyObject *args)
 {
-    unsigned long long value = PyLong_AsUnsignedLongLong(number);
-    if (value == (unsigned long long)-1 && PyErr_Occurred()) {
+    unsigned long long value;
+    PyObject *lock = NULL; /* of a condition */
+    if (!PyArg_ParseTuple(args, "K|O:attach", &value, &lock)) {
         return NULL;
     }
     fl_shared *shared = fl_shared_find(value);
@@ -82,7 +83,8 @@ static PyObject *attach(PyObject *module, PyObject *number)
                         "until it has arrived");
     }
     fl_waitq_ref(shared->waitq);
-    PyObject *op = fl_wrapper_new(type_at(fl_state_of(module), shared->type), shared->waitq);
+    PyObject *op = lock != NULL ? fl_condition_with(lock, shared->waitq)
+                                : fl_wrapper_new(type_at(fl_state_of(module), shared->type), shared->waitq);
     if (op == NULL) {
         fl_shared_unref(shared);
     } else {
@@ -110,7 +112,7 @@ static PyObject *in_main_interpreter(PyObject *Py_UNUSED(module), PyObject *Py_U
 
 PyMethodDef fl_handle_functions[] = {
     {"handle", handle, METH_O, FL_DOC(module, handle)},
-    {"attach", attach, METH_O, FL_DOC(module, attach)},
+    {"attach", attach, METH_VARARGS, FL_DOC(module, attach)},
     {"process", process, METH_NOARGS, FL_DOC(module, process)},
     {"in_main_interpreter", in_main_interpreter, METH_NOARGS, FL_DOC(module, in_main_interpreter)},
     {NULL, NULL, 0, NULL},

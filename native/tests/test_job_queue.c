@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "waiting.h"
 #include "machine/clock.h"
 #include "interpreters/pin.h"
 
@@ -18,22 +19,9 @@ static fl_job *jobs[JOBS];
 static fl_atomic(int) ended[JOBS];
 static int owners[JOBS];
 
-static bool wait_at(fl_waitq *waitq)
+static bool take(fl_waitq *waitq)
 {
-    if (fl_sem_try(waitq, 1, 0)) {
-        return true;
-    }
-    fl_waiter waiter;
-    fl_waiter_init(&waiter, waitq, 1, fl_owner_thread());
-    for (;;) {
-        if (fl_waitq_enter(&waiter)) {
-            return true;
-        }
-        fl_wait_result result = fl_waitq_wait(&waiter, FL_FOREVER);
-        if (result != FL_WAIT_INTERRUPTED) {
-            return result == FL_WAIT_GRANTED;
-        }
-    }
+    return fl_sem_try(waitq, 1, 0) || wait_at(waitq, 1, (fl_stake){0}, FL_FOREVER) == FL_WAIT_GRANTED;
 }
 
 static fl_item *item(fl_pin *pin)
@@ -58,7 +46,7 @@ static void *work(void *argument)
     uint32_t number = *(uint32_t *)argument;
     fl_worker_slot *slot = fl_job_queue_join(job_queue, number, NULL, 0);
     bool mine = true;
-    while (wait_at(job_queue->work)) {
+    while (take(job_queue->work)) {
         fl_job *job = fl_job_queue_take(job_queue, slot);
         if (job != NULL) {
             fl_item_unref(job->call);
@@ -73,7 +61,7 @@ static void *work(void *argument)
 static void *read_completions(void *argument)
 {
     (void)argument;
-    while (wait_at(job_queue->completions)) {
+    while (take(job_queue->completions)) {
         bool over;
         fl_job *job;
         while ((job = fl_job_queue_next(job_queue, &over)) != NULL) {
@@ -143,7 +131,7 @@ static void test_every_job_ends_once_whichever_side_ends_it(void)
         fl_job_state state = fl_job_queue_help(job_queue, jobs[i], helper);
         bool mine = state == FL_JOB_REPLIED;
         if (state == FL_JOB_QUEUED || state == FL_JOB_RUNNING) {
-            wait_at(helper);
+            take(helper);
             mine = fl_job_queue_helped(job_queue, jobs[i], false);
         }
         if (mine) {
@@ -184,7 +172,7 @@ static void test_beginning_of_a_job_that_ended_with_its_worker_is_no_completion(
     fl_worker_slot *slot = fl_job_queue_join(job_queue, 1, NULL, 0);
     fl_job *job = fl_job_new(item(NULL), true);
     CHECK(fl_job_queue_post(job_queue, job, false, &outstanding));
-    CHECK(wait_at(job_queue->work));
+    CHECK(take(job_queue->work));
     CHECK(fl_job_queue_take(job_queue, slot) == job);
     CHECK(fl_job_queue_leave(job_queue, 1, &mine) == job);
     CHECK(mine);

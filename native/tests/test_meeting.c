@@ -8,27 +8,13 @@
 #include "machine/clock.h"
 #include "sync/coordination/meeting.h"
 #include "sync/coordination/phaser.h"
+#include "waiting.h"
 
 #define PAIRS 2
 #define ROUNDS 2000
 #define PARTIES 3
 
 static fl_waitq *waitq;
-
-static bool wait_at(fl_waitq *here, uint32_t wanted, uint64_t owner, int64_t deadline)
-{
-    fl_waiter waiter;
-    fl_waiter_init(&waiter, here, wanted, owner);
-    for (;;) {
-        if (fl_waitq_enter(&waiter)) {
-            return true;
-        }
-        fl_wait_result result = fl_waitq_wait(&waiter, deadline);
-        if (result != FL_WAIT_INTERRUPTED) {
-            return result == FL_WAIT_GRANTED;
-        }
-    }
-}
 
 /* One in three waits for a moment only. */
 static int64_t some_time(int round)
@@ -51,9 +37,9 @@ static void *send_all(void *argument)
         items[self][i].number = i;
         handoffs[self][i].object = &items[self][i];
         fl_handoff *mine = &handoffs[self][i];
-        if (!wait_at(waitq, FL_MEET_SEND, fl_meeting_place(&mine), some_time(i))) {
+        if (wait_at(waitq, FL_MEET_SEND, fl_meeting_place(&mine), some_time(i)) != FL_WAIT_GRANTED) {
             CHECK(mine == &handoffs[self][i]);
-            CHECK(wait_at(waitq, FL_MEET_SEND, fl_meeting_place(&mine), FL_FOREVER));
+            CHECK_EQUAL(wait_at(waitq, FL_MEET_SEND, fl_meeting_place(&mine), FL_FOREVER), FL_WAIT_GRANTED);
         }
         CHECK(mine == NULL);
     }
@@ -66,9 +52,9 @@ static void *receive_many(void *argument)
     int last[PAIRS] = {-1, -1};
     for (int i = 0; i < ROUNDS; i++) {
         fl_handoff *came = NULL;
-        if (!wait_at(waitq, FL_MEET_RECEIVE, fl_meeting_place(&came), some_time(i))) {
+        if (wait_at(waitq, FL_MEET_RECEIVE, fl_meeting_place(&came), some_time(i)) != FL_WAIT_GRANTED) {
             CHECK(came == NULL);
-            CHECK(wait_at(waitq, FL_MEET_RECEIVE, fl_meeting_place(&came), FL_FOREVER));
+            CHECK_EQUAL(wait_at(waitq, FL_MEET_RECEIVE, fl_meeting_place(&came), FL_FOREVER), FL_WAIT_GRANTED);
         }
         int sender = ((int *)came->object)[0], number = ((int *)came->object)[1];
         CHECK(number > last[sender]);
@@ -158,7 +144,7 @@ static void *exchange_by_a_choice(void *argument)
             places[at]->object = token;
             fl_waiter_init(&waiters[at], waitqs[at], FL_MEET_SWAP, fl_meeting_place(&places[at]));
             waiters[at].choice = &choice;
-            waiters[at].place = at;
+            waiters[at].place_in_choice = at;
         }
         fl_choice_begin(&choice, (uint32_t)(self + i) % 2);
         int64_t deadline = fl_clock_now() + 20000;
@@ -212,7 +198,7 @@ static void arrive_and_wait(fl_phaser *self)
         CHECK(!fl_phaser_advance(&root, false));
     } else {
         CHECK(result == FL_PHASER_OK);
-        CHECK(wait_at(root.waitq, phase, 0, FL_FOREVER));
+        CHECK_EQUAL(wait_at(root.waitq, phase, (fl_stake){0}, FL_FOREVER), FL_WAIT_GRANTED);
     }
 }
 
@@ -256,13 +242,13 @@ static void test_phases_go_round(void)
     uint32_t phase;
     here->word = FL_PHASER_PHASE;
     CHECK(fl_phaser_register(&one, 1, &phase) == FL_PHASER_OK && phase == FL_PHASER_PHASE);
-    CHECK(!fl_phaser_ops.attempt(here, FL_PHASER_PHASE, 0) && !fl_phaser_ops.attempt(here, 0, 0));
-    CHECK(fl_phaser_ops.attempt(here, FL_PHASER_PHASE - 1, 0));
+    CHECK(!fl_phaser_ops.attempt(here, FL_PHASER_PHASE, (fl_stake){0}) && !fl_phaser_ops.attempt(here, 0, (fl_stake){0}));
+    CHECK(fl_phaser_ops.attempt(here, FL_PHASER_PHASE - 1, (fl_stake){0}));
     CHECK(fl_phaser_arrive(&one, false, &phase) == FL_PHASER_LAST && phase == FL_PHASER_PHASE);
     CHECK(fl_phaser_arrive(&one, true, &phase) == FL_PHASER_OK && phase == 0);
     CHECK(fl_phaser_arrive(&one, true, &phase) == FL_PHASER_UNREGISTERED);
     CHECK(fl_phaser_advance(&one, false) && fl_phaser_word(here) == FL_PHASER_ADVANCING);
-    CHECK(fl_phaser_ops.attempt(here, FL_PHASER_PHASE, 0));
+    CHECK(fl_phaser_ops.attempt(here, FL_PHASER_PHASE, (fl_stake){0}));
     CHECK(!fl_phaser_advance(&one, false) && fl_phaser_word(here) == FL_PHASER_TERMINATED);
     fl_waitq_unref(here);
 }

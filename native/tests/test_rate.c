@@ -4,6 +4,7 @@
 #include "check.h"
 #include "machine/clock.h"
 #include "sync/coordination/rate.h"
+#include "waiting.h"
 
 #define THREADS 4
 #define ROUNDS 400
@@ -16,15 +17,10 @@ static void *use(void *argument)
 {
     uint32_t wanted = 1 + (uint32_t)(uintptr_t)argument % 2;
     for (int i = 0; i < ROUNDS; i++) {
-        fl_waiter waiter;
-        fl_waiter_init(&waiter, waitq, wanted, fl_owner_thread());
-        bool taken_at_once = fl_rate_try(waitq, wanted);
         int64_t deadline = i % 8 == 0 ? fl_clock_now() + INTERVAL : FL_FOREVER;
-        fl_wait_result result = taken_at_once ? FL_WAIT_GRANTED : FL_WAIT_INTERRUPTED;
-        while (result == FL_WAIT_INTERRUPTED) { /* where no signal is reported, every 20 ms */
-            result = fl_rate_enter(&waiter, FL_FOREVER) ? FL_WAIT_GRANTED : fl_rate_wait(&waiter, deadline);
-            CHECK(result != FL_WAIT_TIMED_OUT || deadline != FL_FOREVER);
-        }
+        fl_wait_result result = fl_rate_try(waitq, wanted) ? FL_WAIT_GRANTED
+                                                           : wait_at(waitq, wanted, (fl_stake){0}, deadline);
+        CHECK(result == FL_WAIT_GRANTED || (result == FL_WAIT_TIMED_OUT && deadline != FL_FOREVER));
         if (result == FL_WAIT_GRANTED) {
             fl_fetch_add(&taken, wanted, relaxed);
         }
@@ -59,13 +55,15 @@ static void test_dates_by_a_clock_that_stands_still(void)
     CHECK_EQUAL(fl_rate_delay(waitq, 1), 10);
     CHECK_EQUAL(fl_rate_delay(waitq, 3), 30);
     fl_waiter waiter;
-    fl_waiter_init(&waiter, waitq, 2, 2);
-    CHECK(!fl_rate_enter(&waiter, 1019) && waiter.state == FL_REFUSED && waitq->waiting == 0);
-    CHECK(!fl_rate_enter(&waiter, 1020) && waiter.state == FL_WAITING);
+    fl_waiter_init(&waiter, waitq, 2, (fl_stake){0});
+    waiter.look = 1019;
+    CHECK(!fl_waitq_enter(&waiter) && waiter.state == FL_REFUSED && waitq->waiting == 0);
+    waiter.look = 1020;
+    CHECK(!fl_waitq_enter(&waiter) && waiter.state == FL_WAITING);
     CHECK_EQUAL(fl_rate_next(waitq), 1020);
-    CHECK_EQUAL(fl_rate_sleep(&waiter), FL_FOREVER);
+    CHECK_EQUAL(fl_rate_look(&waiter), FL_FOREVER);
     fl_rate_set(waitq, 1019);
-    CHECK(!fl_rate_look(&waiter) && !fl_rate_try(waitq, 1));
+    CHECK(!fl_waitq_retry(&waiter) && !fl_rate_try(waitq, 1));
     CHECK_EQUAL(fl_rate_delay(waitq, 1), 11);
     CHECK(fl_waitq_leave(&waiter, FL_CANCELLED));
     CHECK_EQUAL(fl_rate_available(waitq), 1);
@@ -79,8 +77,8 @@ static void test_waiter_that_is_due_beyond_the_clock_is_due_for_ever(void)
     CHECK(fl_rate_try(waitq, FL_RATE_MOST));
     fl_waiter waiters[3];
     for (int i = 0; i < 3; i++) {
-        fl_waiter_init(&waiters[i], waitq, FL_RATE_MOST, 2);
-        CHECK(!fl_rate_enter(&waiters[i], FL_FOREVER));
+        fl_waiter_init(&waiters[i], waitq, FL_RATE_MOST, (fl_stake){0});
+        CHECK(!fl_waitq_enter(&waiters[i]));
     }
     CHECK_EQUAL(fl_rate_delay(waitq, FL_RATE_MOST), FL_FOREVER);
     for (int i = 0; i < 3; i++) {

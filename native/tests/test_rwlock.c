@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include "check.h"
+#include "waiting.h"
 #include "sync/locks/rwlock.h"
 
 #define THREADS 4
@@ -13,15 +14,8 @@ static int64_t protected_count, copy; /* by the lock alone: the same whenever th
 
 static void come_in(uint32_t wanted)
 {
-    fl_waiter waiter;
-    if (fl_rw_try(waitq, wanted, fl_owner_thread())) {
-        return;
-    }
-    fl_waiter_init(&waiter, waitq, wanted, fl_owner_thread());
-    while (!fl_waitq_enter(&waiter)) {
-        if (fl_waitq_wait(&waiter, FL_FOREVER) == FL_WAIT_GRANTED) {
-            return;
-        }
+    if (!fl_rw_try(waitq, wanted, fl_owner_thread())) {
+        CHECK_EQUAL(wait_at(waitq, wanted, FL_HOLDER(fl_owner_thread()), FL_FOREVER), FL_WAIT_GRANTED);
     }
 }
 

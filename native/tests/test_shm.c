@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "waiting.h"
 #include "machine/clock.h"
 #include "sync/processes/notifier.h"
 #include "sync/locks/semaphore.h"
@@ -140,9 +141,7 @@ static void test_notifier_rings_and_is_disarmed(void)
             fl_notifier_disarm(&notifier);
             fl_sem_try(wakeup, 1, 0); /* it may have been rung before */
         } else {
-            fl_waiter waiter;
-            fl_waiter_init(&waiter, wakeup, 1, 0);
-            CHECK(fl_waitq_enter(&waiter) || fl_waitq_wait(&waiter, FL_FOREVER) == FL_WAIT_GRANTED);
+            CHECK_EQUAL(wait_at(wakeup, 1, (fl_stake){0}, FL_FOREVER), FL_WAIT_GRANTED);
         }
         CHECK(pthread_join(thread, NULL) == 0);
     }

@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include "check.h"
+#include "waiting.h"
 #include "sync/locks/stamped.h"
 
 #define READERS 3
@@ -13,15 +14,8 @@ static fl_atomic(uint32_t) done;
 
 static void come_in(uint32_t wanted)
 {
-    fl_waiter waiter;
-    if (fl_rw_try(waitq, wanted, fl_owner_thread())) {
-        return;
-    }
-    fl_waiter_init(&waiter, waitq, wanted, fl_owner_thread());
-    while (!fl_waitq_enter(&waiter)) {
-        if (fl_waitq_wait(&waiter, FL_FOREVER) == FL_WAIT_GRANTED) {
-            return;
-        }
+    if (!fl_rw_try(waitq, wanted, fl_owner_thread())) {
+        CHECK_EQUAL(wait_at(waitq, wanted, FL_HOLDER(fl_owner_thread()), FL_FOREVER), FL_WAIT_GRANTED);
     }
 }
 

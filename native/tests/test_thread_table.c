@@ -8,6 +8,7 @@
 #include "check.h"
 #include "sync/wait/thread_table.h"
 #include "sync/locks/semaphore.h"
+#include "waiting.h"
 
 static fl_waitq *waitq;
 static fl_atomic(uint64_t) number, ident;
@@ -18,13 +19,11 @@ static void *sleep_for_it(void *unused)
     fl_store(&number, fl_owner_thread(), relaxed);
     fl_store(&ident, (uint64_t)pthread_self(), relaxed);
     if (!fl_sem_try(waitq, 1, fl_owner_thread())) {
-        fl_waiter_init(&waiter, waitq, 1, fl_owner_thread());
-        fl_wait_result result = FL_WAIT_INTERRUPTED; /* where no signal is reported, every 20 ms */
-        while (result == FL_WAIT_INTERRUPTED && !fl_waitq_enter(&waiter)) {
+        fl_waiter_init(&waiter, waitq, 1, FL_HOLDER(fl_owner_thread()));
+        if (!fl_waitq_enter(&waiter)) {
             fl_thread_table_begin(&waiter, FL_FOREVER, NULL, 7);
-            result = fl_waitq_wait(&waiter, FL_FOREVER);
+            CHECK_EQUAL(wait_entered(&waiter, FL_FOREVER), FL_WAIT_GRANTED);
             fl_thread_table_end();
-            CHECK(result == FL_WAIT_GRANTED || result == FL_WAIT_INTERRUPTED);
         }
     }
     CHECK(fl_sem_give(waitq, 1) == FL_SEM_OK);
@@ -34,7 +33,7 @@ static void *sleep_for_it(void *unused)
 static void count(void *context, fl_parked *parked)
 {
     CHECK(parked->waiter->waitq == waitq && parked->space == 7);
-    CHECK(parked->waiter->owner == parked->number);
+    CHECK(parked->waiter->stake.holder == parked->number);
     ++*(int *)context;
 }
 
@@ -116,7 +115,7 @@ static void test_record_that_is_held_stays_as_it_was(void)
         kept.count = 0;
         fl_thread_table_parked(keep, &kept);
         for (int k = 0; k < kept.count; k++) {
-            CHECK(kept.at[k]->waiter->waitq == waitq && kept.at[k]->waiter->owner == kept.at[k]->number);
+            CHECK(kept.at[k]->waiter->waitq == waitq && kept.at[k]->waiter->stake.holder == kept.at[k]->number);
             fl_thread_table_release(kept.at[k]);
         }
     }
@@ -138,7 +137,7 @@ static void test_tasks_that_wait_are_seen_by_their_mailbox(void)
     waitq = fl_sem_new(0, 1, 0);
     fl_mailbox *mailbox = fl_mailbox_new();
     fl_thread_table_add(mailbox, 3);
-    fl_waiter *waiter = fl_mailbox_waiter(mailbox, waitq, 1, fl_owner_task());
+    fl_waiter *waiter = fl_mailbox_waiter(mailbox, waitq, 1, FL_HOLDER(fl_owner_task()));
     CHECK(!fl_waitq_enter(waiter));
     int found = 0;
     CHECK(fl_thread_table_tasks(count_task, &found) && found == 1);

@@ -13,6 +13,7 @@
 #include "sync/coordination/condition.h"
 #include "sync/wait/mailbox.h"
 #include "sync/locks/semaphore.h"
+#include "waiting.h"
 
 static bool take(fl_waitq *waitq, uint32_t wanted, int64_t deadline)
 {
@@ -20,15 +21,7 @@ static bool take(fl_waitq *waitq, uint32_t wanted, int64_t deadline)
     if (fl_sem_try(waitq, wanted, owner)) {
         return true;
     }
-    fl_waiter waiter;
-    fl_waiter_init(&waiter, waitq, wanted, owner);
-    while (!fl_waitq_enter(&waiter)) {
-        fl_wait_result result = fl_waitq_wait(&waiter, deadline);
-        if (result != FL_WAIT_INTERRUPTED) {
-            return result == FL_WAIT_GRANTED;
-        }
-    }
-    return true;
+    return wait_at(waitq, wanted, FL_HOLDER(owner), deadline) == FL_WAIT_GRANTED;
 }
 
 static void wait_for_waiters(fl_waitq *waitq, uint32_t count)
@@ -153,10 +146,9 @@ static void test_a_lock_excludes(uint32_t flags)
 static void *wait_for_flag(void *argument)
 {
     fl_waiter waiter;
-    fl_waiter_init(&waiter, argument, 0, 0);
+    fl_waiter_init(&waiter, argument, 0, (fl_stake){0});
     if (!fl_waitq_enter(&waiter)) {
-        while (fl_waitq_wait(&waiter, FL_FOREVER) == FL_WAIT_INTERRUPTED && !fl_waitq_enter(&waiter)) {
-        }
+        wait_entered(&waiter, FL_FOREVER);
     }
     return NULL;
 }
@@ -190,7 +182,7 @@ static void test_a_mailbox_gets_what_was_granted_in_order_with_one_ring(void)
     fl_waitq *waitq = fl_sem_new(0, 3, FL_WAITQ_FAIR);
     fl_waiter *waiters[3];
     for (int i = 0; i < 3; i++) {
-        waiters[i] = fl_mailbox_waiter(mailbox, waitq, 1, 0);
+        waiters[i] = fl_mailbox_waiter(mailbox, waitq, 1, FL_HOLDER(0));
         CHECK(!fl_waitq_enter(waiters[i]));
     }
     CHECK(!rung(mailbox));
@@ -222,8 +214,8 @@ static void test_a_mailbox_that_closes_gives_back_what_its_waiters_were_granted(
 {
     fl_mailbox *mailbox = fl_mailbox_new();
     fl_waitq *waitq = fl_sem_new(0, 2, 0);
-    fl_waiter *granted = fl_mailbox_waiter(mailbox, waitq, 1, 0),
-              *queued = fl_mailbox_waiter(mailbox, waitq, 1, 0);
+    fl_waiter *granted = fl_mailbox_waiter(mailbox, waitq, 1, FL_HOLDER(0)),
+              *queued = fl_mailbox_waiter(mailbox, waitq, 1, FL_HOLDER(0));
     CHECK(!fl_waitq_enter(granted));
     granted->since -= 2 * FL_PATIENCE_NS; /* so that it is handed over, not woken */
     CHECK_EQUAL(fl_sem_give(waitq, 1), FL_SEM_OK);
@@ -232,7 +224,7 @@ static void test_a_mailbox_that_closes_gives_back_what_its_waiters_were_granted(
     fl_mailbox_close(mailbox);
     CHECK_EQUAL(fl_sem_value(waitq), 1);
     CHECK_EQUAL(waitq->waiting, 0);
-    CHECK(fl_mailbox_waiter(mailbox, waitq, 1, 0) == NULL);
+    CHECK(fl_mailbox_waiter(mailbox, waitq, 1, FL_HOLDER(0)) == NULL);
     CHECK(!fl_waiter_abandon(granted, FL_CANCELLED));
     fl_mailbox_forget(granted);
     fl_mailbox_forget(queued);
@@ -286,13 +278,9 @@ static void *pass_again_and_again(void *argument)
     party *mine = argument;
     for (int64_t round = 0; round < ROUNDS / 10; round++) {
         fl_waiter waiter;
-        fl_waiter_init(&waiter, mine->barrier, 0, 0);
+        fl_waiter_init(&waiter, mine->barrier, 0, (fl_stake){0});
         if (!fl_waitq_enter(&waiter)) {
-            fl_wait_result result;
-            do {
-                result = fl_waitq_wait_in_place(&waiter, FL_FOREVER);
-            } while (result == FL_WAIT_INTERRUPTED);
-            CHECK_EQUAL(result, FL_WAIT_GRANTED);
+            CHECK_EQUAL(wait_entered(&waiter, FL_FOREVER), FL_WAIT_GRANTED);
         }
         if (waiter.wanted & FL_BARRIER_LAST) {
             (*mine->turn)++;
@@ -328,13 +316,10 @@ static void *take_turns(void *argument)
         CHECK(take(mine->lock, 1, FL_FOREVER));
         while (*mine->turn % PARTIES != mine->me) {
             fl_waiter waiter;
-            fl_waiter_init(&waiter, mine->condition, 0, 0);
+            fl_waiter_init(&waiter, mine->condition, 1, FL_HOLDER(fl_owner_thread()));
             CHECK(!fl_waitq_enter(&waiter));
             CHECK_EQUAL(fl_sem_give(mine->lock, 1), FL_SEM_OK);
-            while (fl_waitq_wait_in_place(&waiter, FL_FOREVER) == FL_WAIT_INTERRUPTED) {
-            }
-            CHECK(take(mine->lock, 1, FL_FOREVER));
-            fl_condition_pass(mine->condition);
+            CHECK_EQUAL(wait_entered(&waiter, FL_FOREVER), FL_WAIT_GRANTED); /* with the lock */
         }
         (*mine->turn)++;
         fl_condition_give(mine->condition, PARTIES);
@@ -348,7 +333,7 @@ static void test_condition_reaches_waiters_that_have_released_the_lock(void)
     int64_t turn = 0;
     party parties[PARTIES];
     pthread_t threads[PARTIES];
-    fl_waitq *lock = fl_sem_new(1, 1, FL_WAITQ_OWNED), *condition = fl_condition_new();
+    fl_waitq *lock = fl_sem_new(1, 1, FL_WAITQ_OWNED), *condition = fl_condition_new(lock);
     for (int64_t i = 0; i < PARTIES; i++) {
         parties[i] = (party){.lock = lock, .condition = condition, .turn = &turn, .me = i};
         CHECK(pthread_create(&threads[i], NULL, take_turns, &parties[i]) == 0);

@@ -136,7 +136,8 @@ class Mailbox:
     make_future() returns something to await once, with done() and set_result(value). running() says whether a
     task of the loop runs at this moment in this thread; then what it releases is seen to at once.
     call_later(seconds, function) calls that once, in the loop's thread, and returns what has a cancel();
-    without it no task of the loop can wait for a rate limiter. The loop polls fileno() for reading and then
+    without it no task of the loop can wait for a rate limiter. shield(future) makes that no cancellation ends
+    the future, for a loop that would cancel again and again. The loop polls fileno() for reading and then
     calls the mailbox, in its own thread. It closes by close(), or when it is not referred to any more: then
     every task of it that waits has left its queue, and what was granted to one that has not resumed is handed
     over. Closed or dropped in the loop's thread, it ends the waits of its tasks: they resume, and raise
@@ -147,6 +148,7 @@ class Mailbox:
         make_future: Callable[[], _Future],
         running: Callable[[], object] | None = None,
         call_later: Callable[[float, Callable[[], None]], _Timer] | None = None,
+        shield: Callable[[Any], object] | None = None,
         /,
     ) -> Mailbox: ...
     def __call__(self) -> None: ...
@@ -216,11 +218,19 @@ def select_async(*cases: Operation[Any]) -> Selection:
 def use_mailboxes(finder: Callable[[], Mailbox], /) -> None:
     """Sets what is called in a task that must wait: it returns the Mailbox of the loop that runs here."""
 
+def blocking_in_tasks(allowed: bool, /) -> bool:
+    """Whether a call of a thread's form, as q.get() or lock.acquire(), may block in a task.
+
+    It stops every task of the loop until another thread ends the wait, and for ever if a task was to end it. So
+    where it would block it raises DeadlockError; with True it blocks, in every thread of this process. Returns
+    what was said before. In a notebook, whose cells run in a task, it is always allowed.
+    """
+
 def handle(primitive: Any, /) -> int:
     """The number by which attach() finds this primitive in any interpreter of this process."""
 
-def attach(handle: int, /) -> Any:
-    """An object of this interpreter for the primitive with this handle. Raises HandleGoneError when no
+def attach(handle: int, lock: Any = None, /) -> Any:
+    """An object of this interpreter for the primitive with this handle; of a Condition with its lock. Raises HandleGoneError when no
     interpreter has it any more.
     """
 
@@ -893,25 +903,82 @@ class Barrier:
         """Nothing, in an awaitable that is done."""
 
 @final
-class ConditionQueue:
-    """The queue of a Condition's waiters. A notification is not kept: it goes to those that wait at that
-    moment.
-    """
-    def __new__(cls) -> ConditionQueue: ...
-    def wait(self, lock: Lock | RLock, timeout: float | None = None, /) -> bool:
-        """Releases the lock, waits for a notification and acquires the lock again; False: the time was
-        over first. The lock is held afterwards, whatever happened.
-        """
-    def join(self) -> Operation[bool]:
-        """An awaitable that waits for a notification, and counts as waiting from now on."""
-    def notify(self, n: int, /) -> int:
-        """Wakes the first n that wait; says how many there were."""
-    def _pass(self) -> None:
-        """Wakes the next waiter. A task that join() has notified calls it once it has the lock again, or will
-        not get it.
-        """
+class ConditionStatistics(structseq[Any], tuple[int, LockStatistics | RLockStatistics]):
+    """A condition at one moment."""
+
+    __match_args__: Final = ("waiting", "lock")
+    @property
     def waiting(self) -> int:
-        """How many threads and tasks wait and are not notified."""
+        """threads and tasks that wait to be notified"""
+    @property
+    def lock(self) -> LockStatistics | RLockStatistics:
+        """the statistics of its lock"""
+
+@final
+class Condition:
+    """As threading.Condition, and with wait_async() and `async with` as asyncio.Condition.
+
+    Waiters are notified, and get the lock again, in the order in which they began to wait: a notified waiter
+    waits in the lock's queue, and one that finds that another came first keeps its seniority when it waits
+    again. When wait() or wait_async() ends, in whatever way, the lock is held again, as often as before. A wait
+    that ends with an exception takes no notification along: if it had been notified, the next waiter is. No
+    spurious wake-ups; but another may have had the lock meanwhile, so re-check the predicate, or use wait_for().
+
+    lock is a Lock or an RLock; without one it is an RLock of its own, and fair is as of an RLock.
+    """
+    def __new__(cls, lock: Lock | RLock | None = None, *, fair: bool = False) -> Condition: ...
+    @property
+    def _lock(self) -> Lock | RLock: ...
+    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+        """As of the lock."""
+    def acquire_async(self) -> Operation[bool]:
+        """As of the lock."""
+    def release(self) -> None:
+        """As of the lock."""
+    def locked(self) -> bool:
+        """As of the lock."""
+    def __enter__(self) -> bool:
+        """As of the lock."""
+    def __exit__(self, *exc_info: object) -> None:
+        """As of the lock."""
+    def __aenter__(self) -> Operation[Any]:
+        """As of the lock."""
+    def __aexit__(self, *exc_info: object) -> Operation[None]:
+        """As of the lock."""
+    def wait(self, timeout: float | None = None) -> bool:
+        """Lets go of the lock, waits until it is notified, and takes the lock again.
+
+        For threads. False: it was not notified within the time, which does not count the wait for the lock.
+        NotHeldError (a RuntimeError) when the lock is not held, DeadlockError in a task.
+        """
+    def wait_for(self, predicate: Callable[[], _T], timeout: float | None = None) -> _T:
+        """Waits until the predicate is true, which is called with the lock held; returns its last value."""
+    def wait_async(self) -> Notice[bool]:
+        """As wait(), for tasks, with the time-outs of their library: the lock is held when it ends, in
+        whatever way. Only a coroutine that is closed leaves without the lock, and releases nothing as it
+        leaves the blocks around.
+        """
+    def wait_for_async(self, predicate: Callable[[], _T], /) -> Notice[_T]:
+        """As wait_for(), for tasks."""
+    def notify(self, n: int = 1) -> None:
+        """Wakes the first n that wait. The lock must be held, or it raises NotHeldError."""
+    def notify_all(self) -> None:
+        """Wakes all that wait. The lock must be held, or it raises NotHeldError."""
+    def statistics(self) -> ConditionStatistics:
+        """A record of the moment: waiting (threads and tasks that are not notified), lock (its statistics)."""
+
+@final
+class Notice(Generic[_T_co]):
+    """One wait of one task for a Condition: await it once."""
+    def __await__(self) -> Generator[Any, Any, _T_co]: ...
+    def __iter__(self) -> Generator[Any, Any, _T_co]: ...
+    def __next__(self) -> Any: ...
+    def send(self, value: Any, /) -> Any:
+        """As of a generator."""
+    def throw(self, kind: Any, value: Any = None, traceback: TracebackType | None = None, /) -> Any:
+        """As of a generator. What is thrown is raised once the lock is there."""
+    def close(self) -> None:
+        """As of a generator. Ends the wait without the lock."""
 
 @final
 class Semaphore:

@@ -94,8 +94,10 @@ class Call:
     """For so many that wait."""
     late: Any = False
     """What it returns when its time is over first, or the class of what it raises; None: it takes no time."""
-    forever: bool = True
-    """Whether a time-out of -1 is none, as for threading.Lock; it is refused otherwise."""
+    forever: bool = False
+    """Whether a time-out of -1 is none, as for threading.Lock."""
+    refuses: bool = False
+    """Whether a negative time-out is an error, as for queue.Queue; it is over otherwise."""
     stays: bool = True
     """Whether what end() gives while none waits is there for the next call."""
     each: bool = False
@@ -443,9 +445,9 @@ def _select(_: int) -> Blocked:
     )
 
 
-_get_call = partial(Call, late=QueueEmpty, forever=False, each=True)
-_put_call = partial(Call, late=QueueFull, forever=False, each=True)
-_look_call = partial(Call, late=QueueEmpty, forever=False, stays=False, kind="Reader")
+_get_call = partial(Call, late=QueueEmpty, refuses=True, each=True)
+_put_call = partial(Call, late=QueueFull, refuses=True, each=True)
+_look_call = partial(Call, late=QueueEmpty, refuses=True, stays=False, kind="Reader")
 _meet_call = partial(Call, each=True, stays=False, kind="Rendezvous")
 _no_case = partial(Call, selects=())
 QUEUES = (Queue, LifoQueue, PriorityQueue)
@@ -456,6 +458,7 @@ CALLS = [
             one.name,
             one.blocked,
             by_others=True,
+            forever=one.kind != "CapacityLimiter",
             selects=("task",) if one.kind in OF_TASKS else ("thread", "task"),
         )
         for one in HOLDINGS
@@ -481,16 +484,16 @@ CALLS = [
     *(_put_call(f"{kind.__name__}.put", partial(_put, kind)) for kind in QUEUES),
     _get_call("fair Queue.get", partial(_get, partial(Queue, fair=True), "get")),
     _put_call("fair Queue.put", partial(_put, partial(Queue, fair=True))),
-    Call("Queue.peek", partial(_get, Queue, "peek"), QueueEmpty, forever=False),
-    _no_case("Queue.join", _join, forever=False),
+    Call("Queue.peek", partial(_get, Queue, "peek"), QueueEmpty, refuses=True),
+    _no_case("Queue.join", _join, refuses=True),
     _get_call("channel.receive", partial(_receive, channel, False), kind="Queue"),
     _put_call("channel.send", partial(_send, 1), kind="Queue"),
     Call("channel.wait_closed", _wait_closed, kind="CountdownEvent"),
     _get_call("oneshot.receive", partial(_receive, oneshot, False), alone=True, kind="Queue"),
     _look_call("broadcast.receive", partial(_receive, partial(broadcast, 2), True)),
     _look_call("watch.receive", partial(_receive, partial(watch, None), True)),
-    _meet_call("channel(0).send", partial(_send, 0), QueueFull, False, final=True),
-    _meet_call("channel(0).receive", partial(_receive, partial(channel, 0), False), QueueEmpty, False),
+    _meet_call("channel(0).send", partial(_send, 0), QueueFull, refuses=True, final=True),
+    _meet_call("channel(0).receive", partial(_receive, partial(channel, 0), False), QueueEmpty, refuses=True),
     Call("Exchanger", _exchange, WaitTimeoutError, stays=False, each=True, final=True, alone=True),
     _no_case("select", _select, None, each=True, kind="Queue"),
 ]  # fmt: skip

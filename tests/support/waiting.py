@@ -7,10 +7,12 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AbstractContextManager
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
+
+from fairlead.sync import blocking_in_tasks
 
 PATIENCE_S = 40
 let_others_run: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
@@ -125,3 +127,13 @@ class Inside:
     def go(self) -> None:
         self._go.set()
         self.thread.result()
+
+
+@contextmanager
+def blocking_tasks() -> Iterator[None]:
+    """In this block a call of a thread's form may block in a task."""
+    before = blocking_in_tasks(True)
+    try:
+        yield
+    finally:
+        blocking_in_tasks(before)

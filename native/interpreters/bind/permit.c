@@ -40,5 +40,5 @@ int fl_wait_permit(PyObject *what, fl_waitq *waitq, fl_spin *spin, int64_t deadl
             return 1;
         }
     }
-    return fl_wait_thread(what, waitq, 1, 0, deadline);
+    return fl_wait_thread(what, waitq, 1, (fl_stake){0}, deadline);
 }

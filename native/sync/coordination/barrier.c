@@ -1,21 +1,23 @@
 /* See barrier.h. */
 #include "sync/coordination/barrier.h"
 
+static fl_barrier *barrier_of(fl_waitq *waitq)
+{
+    return (fl_barrier *)(void *)waitq;
+}
+
 /* Queue lock. */
 static uint32_t last_of(fl_waitq *waitq)
 {
-    uint64_t generation = fl_load(&waitq->owner, relaxed); /* under the queue lock */
-    return FL_BARRIER_LAST | ((uint32_t)generation & FL_BARRIER_MOST);
+    return FL_BARRIER_LAST | (barrier_of(waitq)->generation & FL_BARRIER_MOST);
 }
 
 /* Queue lock: all waiters are refused, and a last one that is busy is not the last any more. */
 static void refuse_all(fl_waitq *waitq, uint64_t word, fl_wakes *wakes)
 {
     fl_store(&waitq->word, word, relaxed); /* under the queue lock */
-    fl_store(&waitq->owner, fl_load(&waitq->owner, relaxed) + 1, relaxed); /* as above */
-    while (waitq->head != NULL) {
-        fl_waitq_refuse(waitq, waitq->head, wakes);
-    }
+    barrier_of(waitq)->generation++;
+    fl_waitq_refuse_all(waitq, NULL, wakes);
 }
 
 static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
@@ -45,10 +47,6 @@ static void serve(fl_waitq *waitq, fl_wakes *wakes)
     uint64_t word = fl_load(&waitq->word, relaxed); /* under the queue lock */
     uint32_t waiting = fl_load(&waitq->waiting, relaxed); /* as above */
     if (waiting < (uint32_t)word) {
-#if FL_MODEL_BREAK == 10
-        fl_store(&waitq->word, word - (uint32_t)word + waiting, relaxed);
-        return;
-#endif
         refuse_all(waitq, FL_BARRIER_BROKEN, wakes);
     }
 }
@@ -65,7 +63,7 @@ static void forked(fl_waitq *waitq)
 {
     /* published with the generation of the wait queue, as the next */
     fl_store(&waitq->word, fl_load(&waitq->word, relaxed) & FL_BARRIER_BROKEN, relaxed);
-    fl_store(&waitq->owner, fl_load(&waitq->owner, relaxed) + 1, relaxed); /* published with it, too */
+    barrier_of(waitq)->generation++;
 }
 
 const fl_waitq_ops fl_barrier_ops = {
@@ -89,11 +87,9 @@ static void choose_last(fl_waitq *waitq, fl_wakes *wakes)
     }
     if (last != NULL) {
         last->wanted = last_of(waitq);
-        if (fl_waitq_grant(waitq, last, wakes)) {
-            fl_store(&waitq->word, (word - 1) | FL_BARRIER_ACTING, relaxed); /* under the queue lock */
-        }
+        fl_waitq_grant(waitq, last, wakes);
+        fl_store(&waitq->word, (word - 1) | FL_BARRIER_ACTING, relaxed); /* under the queue lock */
     }
-    serve(waitq, wakes);
 }
 
 bool fl_barrier_trip(fl_waitq *waitq, uint32_t last)
@@ -104,7 +100,6 @@ bool fl_barrier_trip(fl_waitq *waitq, uint32_t last)
     bool tripped = last == last_of(waitq) && (word & FL_BARRIER_ACTING);
     if (tripped) {
         for (uint32_t i = 1; i < waitq->limit; i++) {
-            waitq->head->wanted |= FL_BARRIER_THROUGH; /* also for one that left and wants the queue lock */
             fl_waitq_grant(waitq, waitq->head, &wakes);
         }
         fl_store(&waitq->word, (word & ~FL_BARRIER_ACTING) - (waitq->limit - 1), relaxed); /* queue lock */

@@ -6,12 +6,10 @@
  *   arrives meanwhile is queued behind them, for the next time; if that makes up the number, it is woken as
  *   the last.
  *
- * * A waiter that leaves breaks it for all, whatever the reason: then fewer are queued than have arrived, and
- *   the next thread with the queue lock sees that. But a waiter that leaves at the instant at which all are
- *   let through is let through too: all had arrived by then, and the time-out counts as later.
+ * * A waiter that leaves breaks it for all, whatever the reason: then fewer are queued than have arrived.
  *
- * * `generation` (the wait queue's `owner`) counts how often it was broken or reset, so that a last one that
- *   was busy meanwhile lets no waiter through.
+ * * `generation` counts how often it was broken or reset, so that a last one that was busy meanwhile lets no
+ *   waiter through.
  */
 #ifndef FL_SYNC_COORDINATION_BARRIER_H
 #define FL_SYNC_COORDINATION_BARRIER_H
@@ -22,17 +20,21 @@
 #define FL_BARRIER_BROKEN (UINT64_C(1) << 32)
 #define FL_BARRIER_ACTING (UINT64_C(1) << 33)
 
-/* What a waiter's `wanted` says when its wait is over: its place among the parties from 0 on, and THROUGH; or
-   LAST, and by which generation. */
+/* What a waiter's `wanted` says when its wait is over: its place among the parties from 0 on; or LAST, and by
+   which generation. */
 #define FL_BARRIER_LAST (1u << 31)
-#define FL_BARRIER_THROUGH (1u << 30)
+
+typedef struct {
+    fl_waitq waitq;
+    uint32_t generation; /* queue lock */
+} fl_barrier;
 
 extern const fl_waitq_ops fl_barrier_ops;
 
 /* 1 to FL_BARRIER_MOST parties. */
 static inline fl_waitq *fl_barrier_new(uint32_t parties)
 {
-    return fl_waitq_new(&fl_barrier_ops, 0, parties, 0);
+    return fl_waitq_new_within(sizeof(fl_barrier), &fl_barrier_ops, 0, parties, 0);
 }
 
 static inline bool fl_barrier_broken(fl_waitq *waitq)

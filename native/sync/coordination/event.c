@@ -1,9 +1,9 @@
 /* The smallest kind: nothing is taken, so nothing is given back. */
 #include "sync/coordination/event.h"
 
-static bool attempt(fl_waitq *waitq, uint32_t wanted, uint64_t owner)
+static bool attempt(fl_waitq *waitq, uint32_t wanted, fl_stake stake)
 {
-    (void)wanted, (void)owner;
+    (void)wanted, (void)stake;
     return fl_flag_is_set(waitq);
 }
 
@@ -39,10 +39,6 @@ static bool count(fl_waitq *waitq, uint64_t least, uint64_t most, uint64_t by)
     bool possible = word >= least && word <= most;
     if (possible) {
         fl_store(&waitq->word, word + by, release); /* pairs with fl_count_value */
-#if FL_MODEL_BREAK == 9
-        fl_waitq_unlock(waitq, &wakes);
-        fl_waitq_lock(waitq);
-#endif
         serve(waitq, &wakes);
     }
     fl_waitq_unlock(waitq, &wakes);

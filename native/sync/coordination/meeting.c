@@ -3,14 +3,9 @@
 
 #include "sync/wait/choice.h"
 
-static fl_handoff **place_of(uint64_t owner)
-{
-    return (fl_handoff **)(uintptr_t)owner;
-}
-
 static void set_list(fl_waitq *waitq, fl_handoff *first)
 {
-    fl_store(&waitq->owner, (uint64_t)(uintptr_t)first, release); /* a fork may come between any two */
+    fl_store(&((fl_meeting *)(void *)waitq)->returned, first, release); /* a fork may come between any two */
 }
 
 static void swap(fl_handoff **mine, fl_handoff **its)
@@ -35,27 +30,17 @@ static void count_meeting(fl_waitq *waitq, fl_handoff *handoff)
     }
 }
 
-/* Queue lock. Swaps with this one, unless it has left. */
+/* Queue lock. Swaps with this one, unless its choice is decided. */
 static bool meet(fl_waitq *waitq, uint32_t side, fl_handoff **place, fl_waiter *other, fl_wakes *wakes)
 {
-    fl_handoff **its = place_of(other->owner); /* a thread's waiter is gone once it is granted */
+    fl_handoff **its = other->stake.place; /* a thread's waiter is gone once it is granted */
     count_meeting(waitq, side == FL_MEET_SEND ? *place : *its);
     swap(place, its);
     if (fl_waitq_grant(waitq, other, wakes)) {
         return true;
     }
-#if FL_MODEL_BREAK != 20
     swap(place, its);
-#endif
     return false;
-}
-
-/* Queue lock. Whether it will meet no other. */
-static bool gone(fl_waiter *waiter)
-{
-    /* pairs with fl_waitq_leave */
-    return waiter->choice != NULL ? fl_choice_decided(waiter->choice)
-                                  : fl_load(&waiter->state, acquire) != FL_WAITING;
 }
 
 /* Queue lock. The first after this one (NULL: the first of all) that a newcomer of this side could
@@ -66,16 +51,13 @@ static fl_waiter *partner(fl_waitq *waitq, uint32_t side, const fl_choice *choic
     const fl_waiter *same = NULL;
     for (fl_waiter *waiter = waitq->head, *next; waiter != NULL; waiter = next) {
         next = waiter->next;
-        if (FL_MODEL_BREAK != 26 && choice != NULL && waiter->choice == choice) {
+        if (choice != NULL && waiter->choice == choice) {
             continue; /* itself */
         }
         if (waiter->wanted == partner_of(side)) {
             return waiter;
         }
-#if FL_MODEL_BREAK == 27
-        return NULL;
-#endif
-        if (gone(waiter)) {
+        if (waiter->choice != NULL && fl_choice_decided(waiter->choice)) {
             fl_waitq_unlink(waitq, waiter); /* which it is about to do itself */
         } else if (waiter->choice == NULL || (same != NULL && waiter->choice != same->choice)) {
             return NULL;
@@ -94,9 +76,6 @@ static bool meet_first(fl_waitq *waitq, uint32_t side, fl_handoff **place, const
     fl_choice *choice = comer != NULL ? comer->choice : NULL;
     fl_waiter *other = partner(waitq, side, choice);
     bool met = false, claims = choice != NULL;
-#if FL_MODEL_BREAK == 24
-    claims = false;
-#endif
     if (other == NULL || (claims && !fl_choice_claim(choice))) {
         return false;
     }
@@ -105,7 +84,7 @@ static bool meet_first(fl_waitq *waitq, uint32_t side, fl_handoff **place, const
         other = met ? NULL : partner(waitq, side, choice);
     }
     if (claims) {
-        fl_choice_decide(choice, comer->place, met);
+        fl_choice_decide(choice, comer->place_in_choice, met);
     }
     return met;
 }
@@ -131,15 +110,15 @@ bool fl_meeting_try(fl_waitq *waitq, fl_meeting_side side, fl_handoff **place)
     return met;
 }
 
-static bool attempt(fl_waitq *waitq, uint32_t wanted, uint64_t owner)
+static bool attempt(fl_waitq *waitq, uint32_t wanted, fl_stake stake)
 {
-    return fl_meeting_try(waitq, (fl_meeting_side)wanted, place_of(owner));
+    return fl_meeting_try(waitq, (fl_meeting_side)wanted, stake.place);
 }
 
 static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
 {
     waiter->final = waiter->wanted != FL_MEET_RECEIVE;
-    if (take(waitq, waiter->wanted, place_of(waiter->owner), waiter, wakes)) {
+    if (take(waitq, waiter->wanted, waiter->stake.place, waiter, wakes)) {
         return true;
     }
     if (waiter->choice != NULL && fl_choice_decided(waiter->choice)) {
@@ -157,7 +136,7 @@ static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
 static void give_back(fl_waiter *waiter)
 {
     fl_waitq *waitq = waiter->waitq;
-    fl_handoff **place = place_of(waiter->owner);
+    fl_handoff **place = waiter->stake.place;
     if (waiter->wanted != FL_MEET_RECEIVE) {
         return; /* the other one has it */
     }
@@ -165,12 +144,7 @@ static void give_back(fl_waiter *waiter)
     fl_waitq_lock(waitq);
     uint64_t number = (*place)->number;
     bool emptied = fl_load(&waitq->word, relaxed) & FL_MEETING_EMPTIED; /* under the queue lock */
-#if FL_MODEL_BREAK != 21
-    if (!emptied && !meet_first(waitq, FL_MEET_SEND, place, NULL, &wakes))
-#else
-    if (!emptied)
-#endif
-    {
+    if (!emptied && !meet_first(waitq, FL_MEET_SEND, place, NULL, &wakes)) {
         fl_handoff *handoff = *place, *before = NULL, *after = fl_meeting_list(waitq);
         while (after != NULL && after->number < number) {
             before = after;
@@ -200,9 +174,7 @@ void fl_meeting_close(fl_waitq *waitq)
     fl_wakes wakes = {0};
     fl_waitq_lock(waitq);
     fl_fetch_or(&waitq->word, FL_MEETING_CLOSED, release); /* pairs with fl_meeting_closed */
-    while (waitq->head != NULL) {
-        fl_waitq_refuse(waitq, waitq->head, &wakes);
-    }
+    fl_waitq_refuse_all(waitq, NULL, &wakes);
     fl_waitq_unlock(waitq, &wakes);
 }
 

@@ -6,14 +6,14 @@
  * Queues", 2006, https://doi.org/10.1145/1122971.1122994). As there, the queue holds one kind at a time:
  * senders, or receivers.
  *
- * * What goes over is a handoff, which the sender has brought the memory of. Each party has a place for one,
- * and the address of that place is its waiter's `owner`; to meet is to swap the content of the two places,
- * under the queue lock and before the other one is woken, whose place may be gone by then. If the other one
- * had left, it is swapped back. So at any moment a handoff is in one place.
+ * * The object is passed in a `fl_handoff`, allocated by the sender. Each party has a place for one, which its
+ * waiter's stake names; to meet is to swap the content of the two places, under the queue lock and before the
+ * other one is woken, whose place may be gone by then. If the other chooses, and was decided elsewhere, it is
+ * swapped back. So at any moment a handoff is in one place.
  *
  * * A sender cannot take back what it has sent or exchanged, because the other party has gone on: its waiter
  * is `final`, and a cancellation comes too late for it. A receiver that will not take its handoff returns it:
- * to the next receiver, and if there is none to a list (the wait queue's `owner`), in the order of meeting.
+ * to the next receiver, and if there is none to the list `returned`, in the order of meeting.
  * From there it goes to the next receiver that arrives, before all that was sent later.
  *
  * * The word counts meetings, and has CLOSED and EMPTIED; it changes under the queue lock only. Once it is
@@ -27,7 +27,7 @@
  *
  * Invariants, checked by the model (meet-* in native/tests/model/scenarios_meet.c):
  * 1. When the queue lock is free, no waiter is queued that could meet another that is, or get what is listed,
- *    unless one of them has gone: a choice that is decided, a waiter that has left.
+ *    unless one of them is a choice that is decided.
  * 2. A handoff is in one place, and goes to one receiver, in the order of sending; a sender that does not
  * know that it is sent has it still.
  * 3. Each meets one other, and both are woken, or neither; also where one of them chooses, or both
@@ -50,18 +50,23 @@ typedef struct fl_handoff {
     uint64_t number;        /* of the meeting */
 } fl_handoff;
 
-/* A waiter's `owner`: where its handoff is, NULL for none, and where the other's will be. As long as a thread
-   waits the place stays where it is. */
-static inline uint64_t fl_meeting_place(fl_handoff **place)
+typedef struct {
+    fl_waitq waitq;
+    fl_atomic(fl_handoff *) returned; /* queue lock; atomic because a fork may come between any two stores */
+} fl_meeting;
+
+/* A waiter's stake: where its handoff is, NULL for none, and where the other's will be. As long as it waits the
+   place stays where it is. */
+static inline fl_stake fl_meeting_place(fl_handoff **place)
 {
-    return (uint64_t)(uintptr_t)place;
+    return (fl_stake){.place = place};
 }
 
 extern const fl_waitq_ops fl_meeting_ops;
 
 static inline fl_waitq *fl_meeting_new(void)
 {
-    return fl_waitq_new(&fl_meeting_ops, 0, 0, 0);
+    return fl_waitq_new_within(sizeof(fl_meeting), &fl_meeting_ops, 0, 0, 0);
 }
 
 static inline bool fl_meeting_closed(fl_waitq *waitq)
@@ -84,7 +89,7 @@ fl_handoff *fl_meeting_clear(fl_waitq *waitq);
 /* The first of them, for the collector: only while no other thread can use the wait queue. */
 static inline fl_handoff *fl_meeting_list(fl_waitq *waitq)
 {
-    return (fl_handoff *)(uintptr_t)fl_load(&waitq->owner, relaxed); /* see above */
+    return fl_load(&((fl_meeting *)(void *)waitq)->returned, relaxed); /* see above */
 }
 
 /* How many wait on a side: a figure to show. */

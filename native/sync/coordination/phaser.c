@@ -23,20 +23,18 @@ static bool over(uint64_t word, uint32_t wanted)
     return (word & FL_PHASER_TERMINATED) || (since > 0 && since <= FL_PHASER_PHASE / 2);
 }
 
-static bool attempt(fl_waitq *waitq, uint32_t wanted, uint64_t owner)
+static bool attempt(fl_waitq *waitq, uint32_t wanted, fl_stake stake)
 {
-    (void)owner;
+    (void)stake;
     return over(fl_phaser_word(waitq), wanted);
 }
 
 static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
 {
     (void)wakes;
-#if FL_MODEL_BREAK != 23
     if (over(fl_load(&waitq->word, acquire), waiter->wanted)) { /* pairs with fl_phaser_advance */
         return true;
     }
-#endif
     fl_waitq_push(waitq, waiter);
     return false;
 }
@@ -99,7 +97,7 @@ static bool join(fl_phaser *self, uint64_t word)
 {
     catch_up(self, word);
     if (members(self) > 0) {
-        return missing(self) > 0 || FL_MODEL_BREAK == 22;
+        return missing(self) > 0;
     }
     if (self->parent == NULL) {
         return !(word & FL_PHASER_ADVANCING);

@@ -43,11 +43,7 @@ static int64_t due(fl_rate *rate, int64_t full, uint64_t sum)
 /* The word after so many were taken now; 0: they are not there. */
 static uint64_t after(fl_rate *rate, uint64_t word, uint32_t wanted, int64_t now)
 {
-#if FL_MODEL_BREAK == 17
-    int64_t full = date_of(word) + (int64_t)wanted * rate->interval;
-#else
     int64_t full = later(date_of(word), now) + (int64_t)wanted * rate->interval;
-#endif
     bool there = full - now <= (int64_t)rate->waitq.limit * rate->interval;
     return there ? (uint64_t)full | (word & FL_RATE_QUEUED) : 0;
 }
@@ -76,9 +72,9 @@ bool fl_rate_try(fl_waitq *waitq, uint32_t wanted)
     return true;
 }
 
-static bool attempt(fl_waitq *waitq, uint32_t wanted, uint64_t owner)
+static bool attempt(fl_waitq *waitq, uint32_t wanted, fl_stake stake)
 {
-    (void)owner;
+    (void)stake;
     return fl_rate_try(waitq, wanted);
 }
 
@@ -93,16 +89,12 @@ static void gone(fl_rate *rate, uint32_t wanted)
 static void tell_head(fl_rate *rate, fl_wakes *wakes)
 {
     fl_waitq *waitq = &rate->waitq;
-    while (waitq->head != NULL) {
-        fl_waiter *head = waitq->head;
-        uint32_t wanted = head->wanted; /* a thread's waiter may be gone once it is woken */
-        int64_t full = date_of(fl_load(&waitq->word, relaxed));
-        if (head->look <= due(rate, full, wanted) || fl_waitq_wake(waitq, head, wakes)) {
-            return;
-        }
-        gone(rate, wanted);
+    fl_waiter *head = waitq->head;
+    if (head == NULL) {
+        fl_fetch_and(&waitq->word, ~FL_RATE_QUEUED, relaxed);
+    } else if (head->look > due(rate, date_of(fl_load(&waitq->word, relaxed)), head->wanted)) {
+        fl_waitq_wake(head, wakes);
     }
-    fl_fetch_and(&waitq->word, ~FL_RATE_QUEUED, relaxed);
 }
 
 /* Queue lock. When this one, which waits, looks next: at its date if it is the head, about then otherwise. */
@@ -110,9 +102,9 @@ static void set_look(fl_rate *rate, fl_waiter *waiter, int64_t now)
 {
     uint64_t sum = waiter->wanted;
     if (rate->waitq.head != waiter) {
-        /* too small if a waiter behind it has left, too large if it came back to an old place */
-        int64_t up_to = (int64_t)(waiter->owner - rate->settled), most = (int64_t)rate->queued;
-        sum = (uint64_t)later(up_to < most ? up_to : most, (int64_t)(sum + rate->waitq.head->wanted));
+        /* too small if a waiter behind it has left */
+        int64_t up_to = (int64_t)(waiter->stake.sum - rate->settled);
+        sum = (uint64_t)later(up_to, (int64_t)(sum + rate->waitq.head->wanted));
     }
     waiter->look = due(rate, later(date_of(fl_load(&rate->waitq.word, relaxed)), now), sum);
 }
@@ -132,12 +124,12 @@ static bool serve_due(fl_rate *rate, fl_waiter *self, int64_t now, fl_wakes *wak
         }
         fl_store(&waitq->word, next, relaxed);
         gone(rate, wanted);
-        head->owner = next & ~FL_RATE_QUEUED;
+        head->stake.word = next & ~FL_RATE_QUEUED;
         if (head == self) {
             fl_waitq_unlink(waitq, head);
             taken = true;
-        } else if (!fl_waitq_grant(waitq, head, wakes)) {
-            fl_store(&waitq->word, word, relaxed);
+        } else {
+            fl_waitq_grant(waitq, head, wakes);
         }
     }
     if (self != NULL && !taken) {
@@ -153,11 +145,6 @@ static void serve(fl_waitq *waitq, fl_wakes *wakes)
         gone(rate_of(waitq), wakes->left->wanted);
         wakes->left = NULL;
     }
-#if FL_MODEL_BREAK == 18
-    if (waitq->head != NULL) {
-        return;
-    }
-#endif
     tell_head(rate_of(waitq), wakes);
 }
 
@@ -165,7 +152,7 @@ static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
 {
     (void)wakes;
     fl_rate *rate = rate_of(waitq);
-    int64_t now = now_of(rate), latest = waiter->since == 0 ? waiter->look : FL_FOREVER;
+    int64_t now = now_of(rate), latest = waiter->look;
     uint64_t word = fl_load(&waitq->word, relaxed), next; /* only a first guess */
     do {
         next = word & FL_RATE_QUEUED ? 0 : after(rate, word, waiter->wanted, now);
@@ -181,7 +168,7 @@ static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
         }
     } while (next != 0 || !fl_cas(&waitq->word, &word, word | FL_RATE_QUEUED, relaxed, relaxed));
     rate->queued += waiter->wanted;
-    waiter->owner = rate->settled + rate->queued;
+    waiter->stake.sum = rate->settled + rate->queued;
     fl_waitq_push(waitq, waiter);
     set_look(rate, waiter, now);
     return false;
@@ -202,7 +189,7 @@ static void give_back(fl_waiter *waiter)
     fl_wakes wakes = {0};
     fl_waitq_lock(waitq);
     uint64_t word = fl_load(&waitq->word, relaxed); /* only a first guess */
-    while (((word & ~FL_RATE_QUEUED) == waiter->owner || FL_MODEL_BREAK == 19) &&
+    while ((word & ~FL_RATE_QUEUED) == waiter->stake.word &&
            !fl_cas(&waitq->word, &word, word - (uint64_t)waiter->wanted * (uint64_t)rate->interval, relaxed,
                    relaxed)) {
     }
@@ -217,6 +204,12 @@ static void forked(fl_waitq *waitq)
     rate_of(waitq)->queued = rate_of(waitq)->settled = 0;
 }
 
+int64_t fl_rate_look(const fl_waiter *waiter)
+{
+    fl_rate *rate = rate_of(fl_load(&waiter->waitq, relaxed)); /* which it does not move from */
+    return fl_load(&rate->standing, relaxed) >= 0 ? FL_FOREVER : waiter->look; /* never runs again */
+}
+
 const fl_waitq_ops fl_rate_ops = {
     .attempt = attempt,
     .enter = enter,
@@ -224,53 +217,8 @@ const fl_waitq_ops fl_rate_ops = {
     .serve = serve,
     .give_back = give_back,
     .forked = forked,
-    .timed = true,
+    .look = fl_rate_look,
 };
-
-bool fl_rate_enter(fl_waiter *waiter, int64_t latest)
-{
-    waiter->look = latest;
-    return fl_waitq_enter(waiter);
-}
-
-bool fl_rate_look(fl_waiter *waiter)
-{
-    uint32_t state = FL_WAITING;
-    if (!fl_cas(&waiter->state, &state, FL_WOKEN, acq_rel, acquire) && state != FL_WOKEN) { /* settle */
-        return state == FL_GRANTED;
-    }
-    return fl_waitq_retry(waiter);
-}
-
-int64_t fl_rate_sleep(const fl_waiter *waiter)
-{
-    fl_rate *rate = rate_of(waiter->waitq);
-    if (fl_load(&rate->standing, relaxed) >= 0 || waiter->look == FL_FOREVER) { /* never runs again */
-        return FL_FOREVER;
-    }
-    return later(waiter->look - fl_clock_now(), 0);
-}
-
-fl_wait_result fl_rate_wait(fl_waiter *waiter, int64_t deadline)
-{
-    bool looks = false;
-    for (;;) {
-        uint32_t state = fl_load(&waiter->state, acquire); /* pairs with settle */
-        if (state == FL_GRANTED || ((looks || state == FL_WOKEN) && fl_rate_look(waiter))) {
-            return FL_WAIT_GRANTED;
-        }
-        int64_t sleep = fl_rate_sleep(waiter);
-        int64_t until = sleep == FL_FOREVER ? FL_FOREVER : waiter->look;
-        fl_park_result result = fl_park(&waiter->state, FL_WAITING, until < deadline ? until : deadline);
-        looks = result == FL_PARK_TIMED_OUT && until <= deadline;
-        if (result == FL_PARK_INTERRUPTED && fl_waitq_leave(waiter, FL_CANCELLED)) {
-            return FL_WAIT_INTERRUPTED;
-        }
-        if (result == FL_PARK_TIMED_OUT && !looks && fl_waitq_leave(waiter, FL_TIMED_OUT)) {
-            return FL_WAIT_TIMED_OUT;
-        }
-    }
-}
 
 int64_t fl_rate_now(fl_waitq *waitq)
 {

@@ -1,6 +1,6 @@
 /* rate: permits that come by themselves, one after each interval, and at most `limit` of which gather.
  *
- * Prior art: the generic wait queue rate algorithm of ATM (ITU-T I.371, annex A, "virtual scheduling",
+ * Prior art: the generic cell rate algorithm of ATM (ITU-T I.371, annex A, "virtual scheduling",
  * https://www.itu.int/rec/T-REC-I.371). It is a token bucket that is never filled: in place of tokens and the
  * time at which they were counted it keeps one date, at which the bucket would be full if no more
  * were taken. Taking n moves it n intervals on, from now on if it has passed, and is allowed if it is then no
@@ -13,8 +13,8 @@
  * when it is queued, and then serves all that are due, in order, perhaps itself among them. A waiter whose
  * thread or loop is held up delays none behind it, and there is no thread that keeps time.
  *
- * A waiter's `look` is the date at which it looks next, and its `owner` the sum of what was ever wanted up to
- * itself; once it is granted, the word as that left it.
+ * A waiter's `look` is the date at which it looks next, and its stake what was ever wanted up to itself;
+ * once it is granted, the word as that left it.
  *
  * Invariants, checked by the model (rate-* in native/tests/model/scenarios_rate.c):
  * 1. Of what was granted between two readings of the clock, the first n after it was t, there are at most
@@ -58,18 +58,15 @@ int64_t fl_rate_delay(fl_waitq *waitq, uint32_t wanted);
 /* How many could be taken at once, if there were no waiters. */
 uint32_t fl_rate_available(fl_waitq *waitq);
 
-/* Queues a thread's or a task's waiter, as fl_waitq_enter. It is refused at once if its date is after
-   `latest`, a time of this rate's clock; but not one that was queued before. */
-bool fl_rate_enter(fl_waiter *waiter, int64_t latest);
+/* When a waiter looks next, on the clock of fl_clock_now(); FL_FOREVER: it is woken. Before it enters its
+   `look` is the latest date that it waits for, on this rate's clock: if its own is later it is refused. */
+int64_t fl_rate_look(const fl_waiter *waiter);
 
-/* By the waiter's own side: serves all that are due. True: it has what it wants. */
-bool fl_rate_look(fl_waiter *waiter);
-
-/* How long it may sleep until it looks again, at the latest; FL_FOREVER: until it is woken. */
-int64_t fl_rate_sleep(const fl_waiter *waiter);
-
-/* The thread's ending: as fl_waitq_wait, and looks. */
-fl_wait_result fl_rate_wait(fl_waiter *waiter, int64_t deadline);
+/* Whether its time stands still, until fl_rate_set. */
+static inline bool fl_rate_stands(fl_waitq *waitq)
+{
+    return fl_load(&((fl_rate *)(void *)waitq)->standing, relaxed) >= 0; /* never runs again */
+}
 
 /* The time of this rate's clock. */
 int64_t fl_rate_now(fl_waitq *waitq);

@@ -1,9 +1,9 @@
 /* See sequence.h. */
 #include "sync/coordination/sequence.h"
 
-static bool attempt(fl_waitq *waitq, uint32_t wanted, uint64_t owner)
+static bool attempt(fl_waitq *waitq, uint32_t wanted, fl_stake stake)
 {
-    (void)owner;
+    (void)stake;
     return fl_sequence_seen(fl_sequence_word(waitq)) != wanted;
 }
 
@@ -35,17 +35,9 @@ bool fl_sequence_advance(fl_waitq *waitq)
     bool open = !(word & FL_SEQUENCE_CLOSED);
     if (open) {
         fl_store(&waitq->word, word + 1, release); /* pairs with fl_sequence_word */
-#if FL_MODEL_BREAK == 15
-        fl_waitq_unlock(waitq, &wakes);
-        fl_waitq_lock(waitq);
-        if (waitq->head != NULL) {
-            fl_waitq_grant(waitq, waitq->head, &wakes);
-        }
-#else
         while (waitq->head != NULL) {
             fl_waitq_grant(waitq, waitq->head, &wakes);
         }
-#endif
     }
     fl_waitq_unlock(waitq, &wakes);
     return open;
@@ -56,8 +48,6 @@ void fl_sequence_close(fl_waitq *waitq)
     fl_wakes wakes = {0};
     fl_waitq_lock_for_all(waitq, &wakes);
     fl_fetch_or(&waitq->word, FL_SEQUENCE_CLOSED, release); /* pairs with fl_sequence_word */
-    while (waitq->head != NULL) {
-        fl_waitq_refuse(waitq, waitq->head, &wakes);
-    }
+    fl_waitq_refuse_all(waitq, NULL, &wakes);
     fl_waitq_unlock(waitq, &wakes);
 }

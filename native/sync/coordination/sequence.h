@@ -1,11 +1,11 @@
-/* version: a number that only grows, and its waiters for the next one. Broadcasts and watched values are
+/* sequence: a number that only grows, and its waiters for the next one. Broadcasts and watched values are
  * kept beside it; a waiter says which number it has seen.
  *
  * The word is the number, with CLOSED above it; it changes under the queue lock only. Nothing is taken, so
  * nothing is given back. A waiter that has seen all, when it is closed, is refused.
  */
-#ifndef FL_SYNC_COORDINATION_VERSION_H
-#define FL_SYNC_COORDINATION_VERSION_H
+#ifndef FL_SYNC_COORDINATION_SEQUENCE_H
+#define FL_SYNC_COORDINATION_SEQUENCE_H
 
 #include "sync/wait/waitq.h"
 

@@ -14,9 +14,9 @@ bool fl_combine_try(fl_waitq *waitq)
     return true;
 }
 
-static bool attempt(fl_waitq *waitq, uint32_t wanted, uint64_t owner)
+static bool attempt(fl_waitq *waitq, uint32_t wanted, fl_stake stake)
 {
-    (void)wanted, (void)owner;
+    (void)wanted, (void)stake;
     return fl_combine_try(waitq);
 }
 
@@ -73,17 +73,10 @@ const fl_waitq_ops fl_combine_ops = {
 bool fl_combine_let_go(fl_waitq *waitq)
 {
     fl_store(&waitq->owner, 0, relaxed); /* before another can be the holder */
-#if FL_MODEL_BREAK == 6
-    if (fl_load(&waitq->word, relaxed) == FL_COMBINE_HELD) {
-        fl_store(&waitq->word, 0, release);
-        return true;
-    }
-#else
     uint64_t word = FL_COMBINE_HELD;
     if (fl_cas(&waitq->word, &word, 0, release, relaxed)) { /* pairs with fl_combine_try */
         return true;
     }
-#endif
     fl_combine_lead(waitq);
     return false;
 }
@@ -94,17 +87,11 @@ fl_waiter *fl_combine_next(fl_waitq *waitq, void (*keep)(void *request))
         return NULL;
     }
     fl_wakes wakes = {0};
-    fl_waiter *claimed = NULL;
     fl_waitq_lock(waitq);
-    while (waitq->head != NULL && claimed == NULL) {
-        fl_waiter *first = waitq->head;
-        uint32_t state = FL_WAITING;
-        fl_waitq_unlink(waitq, first);
-        if (fl_cas(&first->state, &state, FL_CLAIMED, acq_rel, acquire)) { /* pairs with fl_waitq_leave */
-            claimed = first;
-        }
-    }
+    fl_waiter *claimed = waitq->head;
     if (claimed != NULL) {
+        fl_waitq_unlink(waitq, claimed);
+        fl_store(&claimed->state, FL_CLAIMED, relaxed); /* published by the queue lock */
         serve(waitq, &wakes);
         keep(claimed->request);
         if (claimed->mailbox != NULL) {
@@ -136,13 +123,11 @@ void fl_combine_done(fl_waiter *waiter)
 void fl_combine_pass(fl_waitq *waitq)
 {
     fl_wakes wakes = {0};
-    bool passed = false;
     fl_waitq_lock(waitq);
-    fl_store(&waitq->owner, 0, relaxed); /* until the next holder runs: fl_combine_lead */
-    while (waitq->head != NULL && !passed) {
-        passed = fl_waitq_grant(waitq, waitq->head, &wakes);
-    }
-    if (passed) {
+    fl_waiter *next = waitq->head;
+    fl_store(&waitq->owner, next == NULL ? 0 : next->stake.holder, relaxed); /* before it can be the holder */
+    if (next != NULL) {
+        fl_waitq_grant(waitq, next, &wakes);
         serve(waitq, &wakes);
     } else {
         fl_store(&waitq->word, 0, release); /* pairs with fl_combine_try */
@@ -150,30 +135,13 @@ void fl_combine_pass(fl_waitq *waitq)
     fl_waitq_unlock(waitq, &wakes);
 }
 
-fl_combine_result fl_combine_wait(fl_waiter *waiter)
-{
-    for (;;) {
-        uint32_t state = fl_load(&waiter->state, acquire); /* pairs with a grant, and fl_combine_done */
-        if (state == FL_GRANTED) {
-            return FL_COMBINE_LEADS;
-        }
-        if (state == FL_DONE) {
-            return FL_COMBINE_DONE;
-        }
-        if (fl_park(&waiter->state, state, waiter->look) != FL_PARK_WOKEN &&
-            fl_waitq_leave(waiter, FL_CANCELLED)) {
-            return FL_COMBINE_INTERRUPTED;
-        }
-    }
-}
-
 void fl_combine_forget(fl_waiter *waiter)
 {
     fl_wakes wakes = {0};
-    fl_waitq_lock(waiter->waitq);
+    fl_waitq *waitq = fl_waiter_lock(waiter);
     if (waiter->queued && waiter->generation == fl_fork_generation) {
-        fl_waitq_unlink(waiter->waitq, waiter);
-        serve(waiter->waitq, &wakes);
+        fl_waitq_unlink(waitq, waiter);
+        serve(waitq, &wakes);
     }
-    fl_waitq_unlock(waiter->waitq, &wakes);
+    fl_waitq_unlock(waitq, &wakes);
 }

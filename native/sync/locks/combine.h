@@ -10,7 +10,8 @@
  * done. So n sections need no n switches of threads: under a GIL each switch may cost a turn of every thread
  * that wants to run.
  *
- *     WAITING -> CLAIMED     by the holder, under the queue lock: from now on the request is run
+ *     WAITING -> CLAIMED     by the holder, under the queue lock: from now on the request is run; its waiter
+ *                            waits for that, signals or not (fl_waitq_wait, which ends with DONE as well)
  *     CLAIMED -> DONE        by the holder, when it has been run
  *     WAITING -> GRANTED     the lock itself is the waiter's, and its request is its own to run
  *     CLAIMED or DONE -> CANCELLED or BROKEN    task only: the result is not asked for any more
@@ -39,7 +40,7 @@ static inline fl_waitq *fl_combine_new(void)
 /* Takes the lock for this thread if it is free. */
 bool fl_combine_try(fl_waitq *waitq);
 
-/* By a thread that was granted the lock while it slept: the lock is this thread's now. */
+/* By the holder: the lock is this thread's. */
 static inline void fl_combine_lead(fl_waitq *waitq)
 {
     fl_store(&waitq->owner, fl_owner_thread(), relaxed); /* read by its own thread, or after a fork */
@@ -59,15 +60,6 @@ void fl_combine_done(fl_waiter *waiter);
 /* By the holder: hands the lock over to the first waiter, which runs its own request; without waiters the
    lock is free. */
 void fl_combine_pass(fl_waitq *waitq);
-
-typedef enum {
-    FL_COMBINE_DONE,        /* another thread has run the request */
-    FL_COMBINE_LEADS,       /* the lock is held by this waiter's thread; fl_combine_lead comes next */
-    FL_COMBINE_INTERRUPTED, /* it has left; the request will not be run */
-} fl_combine_result;
-
-/* The thread's ending. Blocks, detached. A request that is being run is waited for, signal or not. */
-fl_combine_result fl_combine_wait(fl_waiter *waiter);
 
 /* By the side of a task's waiter that is settled: afterwards no holder begins to use its request. */
 void fl_combine_forget(fl_waiter *waiter);

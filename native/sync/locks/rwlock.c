@@ -80,7 +80,7 @@ bool fl_rw_raise_alone(fl_waitq *waitq, uint64_t owner)
     fl_waitq_refresh(waitq);
     uint64_t word = fl_load(&waitq->word, relaxed); /* only a first guess */
     do {
-        if (readers(word) != 1 && FL_MODEL_BREAK != 41) {
+        if (readers(word) != 1) {
             return false;
         }
         if (word & FL_RW_UPGRADABLE) {
@@ -104,7 +104,7 @@ static fl_waiter *next_writer(fl_waiter *from)
 static bool admit(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
 {
     uint32_t wanted = waiter->wanted; /* a thread's waiter is gone once it is granted */
-    if (!take(waitq, wanted, waiter->owner, true)) {
+    if (!take(waitq, wanted, waiter->stake.holder, true)) {
         return false;
     }
     if (!fl_waitq_grant(waitq, waiter, wakes)) {
@@ -140,7 +140,7 @@ static void serve_phase(fl_waitq *waitq, fl_wakes *wakes, bool readers_turn)
             break;
         }
     }
-    bool barred = next_writer(waitq->head) != NULL || FL_MODEL_BREAK == 14;
+    bool barred = next_writer(waitq->head) != NULL;
     uint64_t gone = (waitq->head == NULL ? FL_RW_QUEUED : 0) | (barred ? 0 : FL_RW_BARRED);
     fl_fetch_and(&waitq->word, ~gone, release); /* pairs with take */
 }
@@ -157,17 +157,14 @@ static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
     uint64_t word = fl_load(&waitq->word, relaxed); /* only a first guess */
     for (;;) {
         if (fits(word, waiter->wanted, false)) {
-            if (take(waitq, waiter->wanted, waiter->owner, false)) {
+            if (take(waitq, waiter->wanted, waiter->stake.holder, false)) {
                 return true;
             }
             word = fl_load(&waitq->word, relaxed); /* only a guess again */
         } else if (fl_cas(&waitq->word, &word, word | FL_RW_QUEUED | (writes ? FL_RW_BARRED : 0), relaxed,
                           relaxed)) {
             /* a release from now on comes through the queue lock, and finds the waiter */
-            if (waiter->wanted == FL_RW_RAISE) {
-                waiter->since = 1; /* before all others */
-            }
-            fl_waitq_push(waitq, waiter);
+            (waiter->wanted == FL_RW_RAISE ? fl_waitq_push_first : fl_waitq_push)(waitq, waiter);
             return false;
         }
     }
@@ -187,8 +184,13 @@ static void forked(fl_waitq *waitq)
     fl_store(&waitq->owner, 0, relaxed); /* published with it, too */
 }
 
+static bool attempt(fl_waitq *waitq, uint32_t wanted, fl_stake stake)
+{
+    return fl_rw_try(waitq, wanted, stake.holder);
+}
+
 const fl_waitq_ops fl_rw_ops = {
-    .attempt = fl_rw_try,
+    .attempt = attempt,
     .enter = enter,
     .serve = serve,
     .give_back = give_back,
@@ -208,7 +210,7 @@ void fl_rw_lower(fl_waitq *waitq, fl_rw_mode from, fl_rw_mode to)
             fl_wakes wakes = {0};
             fl_waitq_lock_for_all(waitq, &wakes);
             fl_fetch_sub(&waitq->word, less, release); /* pairs with take */
-            serve_phase(waitq, &wakes, from == FL_RW_WRITE && FL_MODEL_BREAK != 13);
+            serve_phase(waitq, &wakes, from == FL_RW_WRITE);
             fl_waitq_unlock(waitq, &wakes);
             return;
         }

@@ -10,10 +10,10 @@ static void set_owner(fl_waitq *waitq, uint64_t owner)
     }
 }
 
-/* Queue lock: permits that were withdrawn and are not back yet. */
+/* Queue lock. Of a lock nothing is owed. */
 static uint64_t owed(fl_waitq *waitq)
 {
-    return waitq->flags & FL_WAITQ_OWNED ? 0 : fl_load(&waitq->owner, relaxed); /* under the queue lock */
+    return waitq->flags & FL_WAITQ_OWNED ? 0 : fl_sem_of(waitq)->debt;
 }
 
 /* Queue lock: whether no newcomer may pass the head. */
@@ -29,7 +29,16 @@ static bool reserve(fl_waitq *waitq)
     return true;
 }
 
-static void serve(fl_waitq *waitq, fl_wakes *wakes)
+/* Queue lock. This one has got a lock. */
+static void resume(fl_waitq *waitq, const fl_waiter *waiter)
+{
+    if (fl_load(&waiter->moved, relaxed)) { /* under the queue lock */
+        fl_sem_of(waitq)->since = waiter->since;
+        fl_fetch_or(&waitq->word, FL_SEM_RESUMED, relaxed); /* read by the holder */
+    }
+}
+
+void fl_sem_serve(fl_waitq *waitq, fl_wakes *wakes)
 {
     while (waitq->head != NULL) {
         fl_waiter *first = waitq->head;
@@ -44,13 +53,12 @@ static void serve(fl_waitq *waitq, fl_wakes *wakes)
             return;
         }
         if (!reserved) {
-            if (fl_waitq_wake(waitq, first, wakes)) {
-                return;
-            }
-            continue;
+            fl_waitq_wake(first, wakes);
+            return;
         }
         fl_fetch_sub(&waitq->word, wanted, acquire); /* pairs with fl_sem_give; it is reserved */
-        set_owner(waitq, first->owner);
+        set_owner(waitq, first->stake.holder);
+        resume(waitq, first);
         if (!fl_waitq_grant(waitq, first, wakes)) {
             set_owner(waitq, 0);
             fl_fetch_add(&waitq->word, wanted, release); /* pairs with fl_sem_try */
@@ -68,17 +76,13 @@ static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
     for (;;) {
         if ((uint32_t)word >= waiter->wanted && !(word & FL_SEM_RESERVED)) {
             if (fl_cas(&waitq->word, &word, word - waiter->wanted, acquire, relaxed)) { /* fl_sem_give */
-                set_owner(waitq, waiter->owner);
+                set_owner(waitq, waiter->stake.holder);
                 return true;
             }
         } else if ((uint32_t)word < waiter->wanted && (word & FL_SEM_CLOSED)) {
             fl_store(&waiter->state, FL_REFUSED, relaxed); /* not queued: no other thread reads it */
             return false;
-#if FL_MODEL_BREAK == 1
-        } else if (fl_fetch_or(&waitq->word, flags, relaxed) + 1) {
-#else
         } else if (fl_cas(&waitq->word, &word, word | flags, relaxed, relaxed)) {
-#endif
             /* a release from now on comes through the queue lock, and finds the waiter */
             fl_waitq_push(waitq, waiter);
             return false;
@@ -91,21 +95,22 @@ static bool retry(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
     uint64_t word = fl_load(&waitq->word, relaxed); /* only a first guess */
     do {
         if ((uint32_t)word < waiter->wanted || (waitq->head != waiter && (word & FL_SEM_RESERVED))) {
-            if (word & FL_SEM_CLOSED && FL_MODEL_BREAK != 4) {
-                serve(waitq, wakes); /* what it was woken for is gone, and nothing comes */
+            if (word & FL_SEM_CLOSED) {
+                fl_sem_serve(waitq, wakes); /* what it was woken for is gone, and nothing comes */
             }
             return false;
         }
     } while (!fl_cas(&waitq->word, &word, word - waiter->wanted, acquire, relaxed)); /* fl_sem_give */
-    set_owner(waitq, waiter->owner);
+    set_owner(waitq, waiter->stake.holder);
+    resume(waitq, waiter);
     fl_waitq_unlink(waitq, waiter);
-    serve(waitq, wakes);
+    fl_sem_serve(waitq, wakes);
     return true;
 }
 
 static void give_back(fl_waiter *waiter)
 {
-    fl_sem_give(waiter->waitq, waiter->wanted);
+    fl_sem_give(fl_load(&waiter->waitq, relaxed), waiter->wanted); /* which it does not move from any more */
 }
 
 /* A lock whose holder does not exist in this process is free. A semaphore does not know its holders.
@@ -132,11 +137,16 @@ static void orphaned(fl_waitq *waitq)
     }
 }
 
+static bool attempt(fl_waitq *waitq, uint32_t wanted, fl_stake stake)
+{
+    return fl_sem_try(waitq, wanted, stake.holder);
+}
+
 const fl_waitq_ops fl_sem_ops = {
-    .attempt = fl_sem_try,
+    .attempt = attempt,
     .enter = enter,
     .retry = retry,
-    .serve = serve,
+    .serve = fl_sem_serve,
     .give_back = give_back,
     .forked = forked,
     .orphaned = orphaned,
@@ -158,14 +168,14 @@ fl_sem_result fl_sem_give_slow(fl_waitq *waitq, uint32_t count)
         if ((uint64_t)(uint32_t)word + count > waitq->limit) {
             break;
         }
-        if (fl_cas(&waitq->word, &word, word + count, release, relaxed)) { /* pairs with fl_sem_try */
+        if (fl_cas(&waitq->word, &word, (word & ~FL_SEM_RESUMED) + count, release, relaxed)) { /* fl_sem_try */
             result = FL_SEM_OK;
         }
     } while (result != FL_SEM_OK);
     if (paid > 0 && result == FL_SEM_OK) {
-        fl_store(&waitq->owner, debt - paid, relaxed); /* under the queue lock */
+        fl_sem_of(waitq)->debt = debt - paid;
     }
-    serve(waitq, &wakes);
+    fl_sem_serve(waitq, &wakes);
     fl_waitq_unlock(waitq, &wakes);
     return result;
 }
@@ -179,10 +189,9 @@ uint64_t fl_sem_withdraw(fl_waitq *waitq, uint32_t count)
     uint32_t taken;
     do {
         taken = (uint32_t)word < count ? (uint32_t)word : count;
-        flag = taken < count && FL_MODEL_BREAK != 5 ? FL_SEM_QUEUED : 0;
+        flag = taken < count ? FL_SEM_QUEUED : 0;
     } while (!fl_cas(&waitq->word, &word, (word - taken) | flag, acquire, relaxed)); /* fl_sem_give */
-    uint64_t debt = owed(waitq) + (count - taken);
-    fl_store(&waitq->owner, debt, relaxed); /* under the queue lock */
+    uint64_t debt = fl_sem_of(waitq)->debt += count - taken;
     fl_waitq_unlock(waitq, &wakes);
     return debt;
 }
@@ -192,6 +201,13 @@ void fl_sem_close(fl_waitq *waitq)
     fl_wakes wakes = {0};
     fl_waitq_lock_for_all(waitq, &wakes);
     fl_fetch_or(&waitq->word, FL_SEM_CLOSED, release); /* pairs with fl_sem_closed */
-    serve(waitq, &wakes);
+    fl_sem_serve(waitq, &wakes);
     fl_waitq_unlock(waitq, &wakes);
+}
+
+void fl_sem_adopt(fl_waitq *waitq, fl_waiter *waiter)
+{
+    /* a release from now on comes through the queue lock */
+    fl_fetch_or(&waitq->word, FL_SEM_QUEUED, relaxed);
+    fl_waitq_push(waitq, waiter);
 }

@@ -3,14 +3,10 @@
 
 uint64_t fl_stamped_begin(fl_waitq *waitq)
 {
-#if FL_MODEL_BREAK == 40
-    return fl_load(fl_stamped_version(waitq), relaxed);
-#else
     uint64_t version = fl_load(fl_stamped_version(waitq), relaxed) | 1; /* written by the writer */
     fl_store(fl_stamped_version(waitq), version, relaxed); /* before the fence */
     fl_fence(release); /* pairs with fl_stamped_same */
     return version;
-#endif
 }
 
 uint64_t fl_stamped_end(fl_waitq *waitq)

@@ -66,11 +66,9 @@ fl_shm_result fl_shm_barrier_come(fl_shm_barrier *barrier, uint32_t parties, uin
         if (is_of(place, phase_of(state))) {
             continue;
         }
-#if FL_MODEL_BREAK != 37
         if (fl_load(&barrier->state, seq_cst) != state) {
             return FL_SHM_NOT; /* the place may be of a later phase */
         }
-#endif
         if (fl_cas(&barrier->places[at], &place, came_to(me, phase_of(state)), seq_cst, relaxed)) {
             *party = (fl_shm_party){.phase = phase_of(state), .place = at};
             if (at + 1 == parties) { /* places are taken in order */

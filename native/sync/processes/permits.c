@@ -96,11 +96,7 @@ void fl_shm_flag_set(fl_shm_flag *flag)
     uint32_t word = fl_load(&flag->word, seq_cst);
     while (!(word & 1)) {
         if (fl_cas(&flag->word, &word, (word + 2) | 1, seq_cst, seq_cst)) {
-#if FL_MODEL_BREAK == 34
-            fl_shm_notify(&flag->eventcount, 1);
-#else
             fl_shm_notify(&flag->eventcount, UINT32_MAX);
-#endif
             return;
         }
     }

@@ -70,16 +70,10 @@ void fl_shm_queue_end_put(fl_shm_queue *queue, uint64_t capacity, const void *me
 {
     uint64_t tail = fl_load(&queue->tail, relaxed), begin = (tail + 8) % capacity;
     uint64_t straight = length < capacity - begin ? length : capacity - begin;
-#if FL_MODEL_BREAK == 35
-    fl_store(&queue->tail, tail + fl_shm_queue_takes(length), seq_cst);
-    fl_shm_notify(&queue->filled, 1);
-#endif
     memcpy(queue->data + tail % capacity, &length, 8);
     memcpy(queue->data + begin, message, straight);
     memcpy(queue->data, (const char *)message + straight, length - straight);
-#if FL_MODEL_BREAK != 35
     fl_store(&queue->tail, tail + fl_shm_queue_takes(length), seq_cst);
-#endif
     fl_shm_lock_release(&queue->putting, me);
     fl_shm_notify(&queue->filled, 1);
 }
@@ -101,11 +95,7 @@ void fl_shm_queue_end_get(fl_shm_queue *queue, uint64_t capacity, void *message,
     memcpy((char *)message + straight, queue->data, length - straight);
     fl_store(&queue->head, head + fl_shm_queue_takes(length), seq_cst);
     fl_shm_lock_release(&queue->getting, me);
-#if FL_MODEL_BREAK == 36
-    fl_shm_notify(&queue->filled, 1);
-#else
     fl_shm_notify(&queue->emptied, UINT32_MAX); /* the first to wake may want more room than there is */
-#endif
 }
 
 void fl_shm_queue_shut(fl_shm_queue *queue, uint32_t how)

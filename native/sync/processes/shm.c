@@ -40,30 +40,16 @@ void fl_shm_notify(fl_shm_eventcount *eventcount, uint32_t count)
     fl_fetch_add(&eventcount->word, 1, seq_cst);
     if (fl_unpark_shared(&eventcount->word, count) == 0) {
         /* No process sleeps that asked before `asked` was read: a dead one is forgotten, too. */
-#if FL_MODEL_BREAK == 31
-        fl_store(&eventcount->asked, asked & ~1u, seq_cst);
-#else
         fl_cas(&eventcount->asked, &asked, asked & ~1u, seq_cst, relaxed);
-#endif
     }
 }
 
 fl_shm_result fl_shm_lock_try(fl_shm_lock *lock, uint64_t me, bool look, bool inherit, uint64_t *dead)
 {
     uint64_t owner = 0;
-#if FL_MODEL_BREAK == 33
-    if (fl_cas(&lock->owner, &owner, UINT64_MAX, seq_cst, seq_cst)) {
-        fl_store(&lock->owner, me, seq_cst);
-        return FL_SHM_DONE;
-    }
-    if (owner == UINT64_MAX) {
-        return FL_SHM_NOT;
-    }
-#else
     if (fl_cas(&lock->owner, &owner, me, seq_cst, seq_cst)) {
         return FL_SHM_DONE;
     }
-#endif
     if (!look || owner == me || fl_process_alive(owner)) {
         return FL_SHM_NOT;
     }
@@ -71,13 +57,9 @@ fl_shm_result fl_shm_lock_try(fl_shm_lock *lock, uint64_t me, bool look, bool in
     if (!inherit) {
         return FL_SHM_DIED;
     }
-#if FL_MODEL_BREAK == 32
-    fl_store(&lock->owner, me, seq_cst);
-#else
     if (!fl_cas(&lock->owner, &owner, me, seq_cst, relaxed)) {
         return FL_SHM_NOT; /* another was quicker */
     }
-#endif
     fl_fetch_add(&lock->deaths, 1, relaxed); /* a figure to show */
     return FL_SHM_INHERITED;
 }

@@ -11,14 +11,12 @@ bool fl_choice_win(fl_choice *choice, uint32_t place)
         if (word >= FL_CHOICE_WON) {
             return false;
         }
-#if FL_MODEL_BREAK != 25
         if (word == FL_CHOICE_CLAIMED) {
             fl_mutex_lock(&claims);
             fl_mutex_unlock(&claims);
             word = fl_load(&choice->word, relaxed); /* as above */
             continue;
         }
-#endif
         if (fl_cas(&choice->word, &word, place + FL_CHOICE_WON, acq_rel, acquire)) { /* pairs with itself */
             return true;
         }
@@ -41,8 +39,7 @@ bool fl_choice_claim(fl_choice *choice)
 void fl_choice_decide(fl_choice *choice, uint32_t place, bool won)
 {
     /* a waiter woken meanwhile has left no trace in the word; pairs with fl_choice_wake and _win */
-    uint32_t open = FL_MODEL_BREAK == 28 ? FL_CHOICE_OPEN : FL_CHOICE_WOKEN;
-    fl_exchange(&choice->word, won ? place + FL_CHOICE_WON : open, acq_rel);
+    fl_exchange(&choice->word, won ? place + FL_CHOICE_WON : FL_CHOICE_WOKEN, acq_rel);
     fl_mutex_unlock(&claims);
 }
 
@@ -81,32 +78,6 @@ void fl_choice_begin(fl_choice *choice, uint32_t first)
 {
     for (uint32_t i = 0; i < choice->count && !fl_choice_decided(choice); i++) {
         enter(choice, (first + i) % choice->count);
-    }
-}
-
-bool fl_choice_pause(fl_choice *choice)
-{
-    for (uint32_t i = 0; i < choice->count; i++) {
-        fl_waiter *waiter = choice->waiters[i];
-        if (waiter->final && FL_MODEL_BREAK != 29) {
-            fl_wakes wakes = {0};
-            fl_waitq_lock(waiter->waitq);
-            if (waiter->queued && waiter->generation == fl_fork_generation) {
-                fl_waitq_unlink(waiter->waitq, waiter);
-            }
-            fl_waitq_unlock(waiter->waitq, &wakes);
-        }
-    }
-    uint32_t winner = fl_load(&choice->word, acquire) - FL_CHOICE_WON; /* pairs with fl_choice_win */
-    return winner < choice->count && choice->waiters[winner]->final;
-}
-
-void fl_choice_resume(fl_choice *choice)
-{
-    for (uint32_t i = 0; i < choice->count && !fl_choice_decided(choice); i++) {
-        if (choice->waiters[i]->final) {
-            enter(choice, i);
-        }
     }
 }
 

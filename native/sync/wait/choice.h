@@ -7,7 +7,8 @@
  * back. There is one exception: a waiter that takes by itself, woken or as it enters, may have taken before
  * it learns that another was first; then it gives back, in its own thread.
  *
- * A waiter that gives up, by a time-out, a cancellation or a signal, takes the word for none of them.
+ * A waiter that gives up, by a time-out, a cancellation or what a signal handler raises, takes the word for none
+ * of them. While handlers run it keeps its places.
  *
  * A meeting (meeting.h) has two sides, and either may choose: then two words must be won in one instant. One
  * of them is the newcomer's, which is in no queue of this wait queue yet. So it claims its own word: none
@@ -43,7 +44,7 @@
 typedef struct fl_choice {
     fl_atomic(uint32_t) word; /* a thread parks on it */
     uint32_t count;
-    fl_waiter **waiters; /* each with its `choice` and `place`; outlive the choice's end */
+    fl_waiter **waiters; /* each with its `choice` and `place_in_choice`; outlive the choice's end */
 } fl_choice;
 
 /* False: another was first. Any thread, but not the one that has claimed something. */
@@ -71,12 +72,6 @@ void fl_choice_begin(fl_choice *choice, uint32_t first);
 /* The thread's ending. Blocks, detached. FL_WAIT_GRANTED: it is decided; else the waiters are in their queues
    still. They are to be allocated (waitq.h, invariant 3). */
 fl_wait_result fl_choice_wait(fl_choice *choice, int64_t deadline, int64_t look);
-
-/* Around what an exception may come out of, in its own thread while it waits: those whose grant could not be
-   given back leave their queues, and come back to their places. True: such a one has been granted already,
-   and none has left. */
-bool fl_choice_pause(fl_choice *choice);
-void fl_choice_resume(fl_choice *choice);
 
 /* Once. All waiters leave but the one that has won, whose place is returned: it is GRANTED or REFUSED, or if
    its loop is closed BROKEN. FL_CHOICE_NONE: none has, and none will. */

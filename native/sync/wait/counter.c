@@ -43,13 +43,9 @@ void fl_counter_free(fl_counter *counter)
 /* Moved under the lock, so that a sum finds it in one place or the other. */
 void fl_counter_move(fl_counter *counter, fl_stripe *stripe)
 {
-#if FL_MODEL_BREAK != 42
     lock(counter);
-#endif
     add_to(&counter->rest, fl_exchange(&stripe->value, 0, relaxed)); /* by the lock */
-#if FL_MODEL_BREAK != 42
     fl_mutex_unlock(&counter->lock);
-#endif
 }
 
 void fl_counter_add_large(fl_counter *counter, int64_t by)
@@ -76,12 +72,7 @@ fl_wide fl_counter_take(fl_counter *counter)
     fl_wide sum = counter->rest;
     counter->rest = (fl_wide){0};
     for (uint32_t i = 0; i < counter->stripes; i++) {
-#if FL_MODEL_BREAK == 43
-        add_to(&sum, fl_load(&counter->at[i].value, relaxed));
-        fl_store(&counter->at[i].value, 0, relaxed);
-#else
         add_to(&sum, fl_exchange(&counter->at[i].value, 0, relaxed)); /* what is added later stays */
-#endif
     }
     fl_mutex_unlock(&counter->lock);
     return sum;

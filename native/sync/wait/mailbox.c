@@ -38,23 +38,30 @@ void fl_mailbox_lock(fl_mailbox *mailbox)
     fl_mutex_lock(&mailbox->lock);
 }
 
-fl_waiter *fl_mailbox_waiter(fl_mailbox *mailbox, fl_waitq *waitq, uint32_t wanted, uint64_t owner)
+/* The list that it is in. */
+static fl_waiter **list_of(fl_mailbox *mailbox, const fl_waiter *waiter)
+{
+    return waiter->for_lock ? &mailbox->for_locks : &mailbox->others;
+}
+
+fl_waiter *fl_mailbox_waiter(fl_mailbox *mailbox, fl_waitq *waitq, uint32_t wanted, fl_stake stake)
 {
     fl_waiter *waiter = malloc(sizeof *waiter);
     if (waiter == NULL) {
         return NULL;
     }
-    fl_waiter_init(waiter, waitq, wanted, owner);
+    fl_waiter_init(waiter, waitq, wanted, stake);
     waiter->mailbox = mailbox;
     waiter->refs = 1;
     fl_mailbox_lock(mailbox);
     bool closed = mailbox->closed;
     if (!closed) {
-        waiter->after = mailbox->all;
-        if (mailbox->all != NULL) {
-            mailbox->all->before = waiter;
+        fl_waiter **list = list_of(mailbox, waiter);
+        waiter->after = *list;
+        if (*list != NULL) {
+            (*list)->before = waiter;
         }
-        mailbox->all = waiter;
+        *list = waiter;
     }
     fl_mutex_unlock(&mailbox->lock);
     if (closed) {
@@ -71,8 +78,8 @@ static void unlist(fl_mailbox *mailbox, fl_waiter *waiter)
 {
     if (waiter->before != NULL) {
         waiter->before->after = waiter->after;
-    } else if (mailbox->all == waiter) {
-        mailbox->all = waiter->after;
+    } else if (*list_of(mailbox, waiter) == waiter) {
+        *list_of(mailbox, waiter) = waiter->after;
     } else {
         return; /* taken out by fl_mailbox_break */
     }
@@ -204,7 +211,7 @@ fl_waiter *fl_mailbox_break(fl_mailbox *mailbox)
     }
     fl_mailbox_lock(mailbox);
     mailbox->closed = true;
-    fl_waiter *waiter = mailbox->all;
+    fl_waiter *waiter = mailbox->for_locks != NULL ? mailbox->for_locks : mailbox->others;
     if (waiter != NULL) {
         fl_waiter_ref(waiter); /* its owner waits for the lock to take it out of the list */
         unlist(mailbox, waiter);

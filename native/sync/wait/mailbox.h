@@ -10,7 +10,7 @@
  * state of each. A waiter is in the stack at most once (`posted`): a thread that finds it there knows that
  * the loop will look at the state after that.
  *
- * A mailbox closes with its loop. All waiters of a mailbox are also in a list of it, under a mutex, so that
+ * A mailbox closes with its loop. All waiters of a mailbox are also in lists of it, under a mutex, so that
  * closing finds those that are queued somewhere (they leave), granted and not yet resumed, posted or not
  * (what they were granted is given back). This is what lets a loop be closed at any moment without losing a
  * permit.
@@ -25,10 +25,10 @@ typedef struct fl_mailbox {
     fl_atomic(uint32_t) refs;
     fl_atomic(uint64_t) home; /* fl_owner_thread() of the loop's thread */
     fl_mutex
-        lock; /* of `all` and `closed`; taken without any wait queue's lock, which may be taken within it */
+        lock; /* of the lists and `closed`; taken without any queue lock, which may be taken within it */
     fl_atomic(uint32_t) generation;
     bool closed;
-    fl_waiter *all;
+    fl_waiter *for_locks, *others; /* all waiters: those that may come to wait for a holder, and the rest */
     fl_atomic(void *) wrapper; /* the loop's side */
     fl_wakeup wakeup;
     struct fl_mailbox *listed, **link; /* these three are the thread table's, and under its lock */
@@ -44,7 +44,7 @@ void fl_mailbox_lock(fl_mailbox *mailbox);
 
 /* A waiter for a task, not queued yet, with one reference, in the mailbox's list. The wait queue and the
    mailbox are counted. NULL: no memory, or the mailbox is closed. */
-fl_waiter *fl_mailbox_waiter(fl_mailbox *mailbox, fl_waitq *waitq, uint32_t wanted, uint64_t owner);
+fl_waiter *fl_mailbox_waiter(fl_mailbox *mailbox, fl_waitq *waitq, uint32_t wanted, fl_stake stake);
 /* Out of the mailbox's list; drops the reference. The waiter is settled and its payload taken out. */
 void fl_mailbox_forget(fl_waiter *waiter);
 

@@ -16,8 +16,8 @@
 
 static struct {
     fl_mutex lock;
-    fl_parked *first;
-    char own_line[48];
+    fl_parked *first, *for_locks;
+    char own_line[40];
 } shards[SHARDS] __attribute__((aligned(64)));
 
 static struct {
@@ -42,6 +42,29 @@ static void link_in(fl_parked *parked)
     *first = parked;
 }
 
+/* Shard's lock: into the list of those that sleep for what has a holder, and out of it. */
+static void link_for_lock(fl_parked *parked)
+{
+    fl_parked **first = &shards[shard_of(parked->number)].for_locks;
+    parked->next_for_lock = *first;
+    parked->link_for_lock = first;
+    if (*first != NULL) {
+        (*first)->link_for_lock = &parked->next_for_lock;
+    }
+    *first = parked;
+}
+
+static void unlink_for_lock(fl_parked *parked)
+{
+    if (parked->link_for_lock != NULL) {
+        *parked->link_for_lock = parked->next_for_lock;
+        if (parked->next_for_lock != NULL) {
+            parked->next_for_lock->link_for_lock = parked->link_for_lock;
+        }
+        parked->link_for_lock = NULL;
+    }
+}
+
 #ifdef FL_MODEL /* its threads have no storage of their own, and are all there from the beginning */
 static fl_parked model_records[4];
 static bool ended(uint64_t owner);
@@ -53,7 +76,7 @@ fl_parked *fl_thread_table_own(void)
 
 bool fl_thread_table_setup(void)
 {
-    shards[0].first = NULL;
+    shards[0].first = shards[0].for_locks = NULL;
     for (uint32_t i = 0; i < sizeof model_records / sizeof model_records[0]; i++) {
         model_records[i] = (fl_parked){.number = (uint64_t)i << 1, .ident = i};
         link_in(&model_records[i]);
@@ -101,8 +124,10 @@ uint64_t fl_owner_thread(void)
 /* What it may do after that, it does as another. */
 static void end(void *op)
 {
-    fl_thread_table_unregister(op);
-    free(op);
+    fl_parked *parked = op;
+    fl_thread_table_unregister(parked);
+    free(parked->spare);
+    free(parked);
     record = NULL;
     mine = 0;
 }
@@ -137,13 +162,15 @@ static void after_fork_in_child(void)
         for (fl_parked *parked = shards[i].first; parked != NULL; parked = next) {
             next = parked->next;
             if (parked != record) {
+                free(parked->spare);
                 free(parked);
             }
         }
-        shards[i].first = NULL;
+        shards[i].first = shards[i].for_locks = NULL;
     }
     if (record != NULL) {
         link_in(record);
+        record->link_for_lock = NULL;
     }
     after_fork();
 }
@@ -163,6 +190,37 @@ bool fl_thread_table_setup(void)
 }
 #endif
 
+fl_waiter *fl_thread_waiter(fl_waitq *waitq, uint32_t wanted, fl_stake stake)
+{
+    fl_parked *me = fl_thread_table_own();
+    fl_waiter *waiter = me != NULL ? me->spare : NULL; /* NULL too within a handler that interrupts a wait */
+    if (waiter != NULL) {
+        me->spare = NULL;
+    } else {
+        waiter = malloc(sizeof *waiter);
+    }
+    if (waiter != NULL) {
+        fl_waiter_init(waiter, waitq, wanted, stake);
+    }
+    return waiter;
+}
+
+void fl_thread_waiter_done(fl_waiter *waiter)
+{
+    fl_parked *me = fl_thread_table_own();
+    if (me != NULL && me->spare == NULL) {
+        me->spare = waiter;
+    } else {
+        free(waiter);
+    }
+}
+
+/* Whether it may come to wait for a holder. One that waits for several things may get another. */
+static bool is_for_lock(const fl_waiter *waiter)
+{
+    return waiter->choice == NULL && waiter->for_lock;
+}
+
 void fl_thread_table_begin(fl_waiter *waiter, int64_t deadline, void *state, int64_t space)
 {
     fl_parked *me = fl_thread_table_own();
@@ -172,6 +230,9 @@ void fl_thread_table_begin(fl_waiter *waiter, int64_t deadline, void *state, int
     fl_mutex *lock = &shards[shard_of(me->number)].lock;
     fl_mutex_lock(lock);
     me->waiter = waiter;
+    if (is_for_lock(waiter)) {
+        link_for_lock(me);
+    }
     me->deadline = deadline;
     me->state = state;
     me->space = space;
@@ -187,11 +248,12 @@ void fl_thread_table_end(void)
     fl_mutex *lock = &shards[shard_of(me->number)].lock;
     fl_mutex_lock(lock);
     uint32_t held;
-    while ((held = fl_load(&me->held, relaxed)) != 0 && FL_MODEL_BREAK != 30) { /* under the lock */
+    while ((held = fl_load(&me->held, relaxed)) != 0) { /* under the lock */
         fl_mutex_unlock(lock);
         fl_park(&me->held, held, FL_FOREVER);
         fl_mutex_lock(lock);
     }
+    unlink_for_lock(me);
     me->waiter = NULL;
     fl_mutex_unlock(lock);
 }
@@ -291,9 +353,19 @@ static fl_mailbox **all_mailboxes(uint32_t *count)
     }
 }
 
+typedef void (*see_task_fn)(void *context, const fl_mailbox *mailbox, fl_waiter *waiter);
+
 /* `states`: a bit for each of the states that are looked for. */
-static bool see_tasks(uint32_t states,
-                      void (*see)(void *context, const fl_mailbox *mailbox, fl_waiter *waiter), void *context)
+static void see_list(fl_mailbox *mailbox, fl_waiter *waiter, uint32_t states, see_task_fn see, void *context)
+{
+    for (; waiter != NULL; waiter = waiter->after) {
+        if (states >> fl_load(&waiter->state, acquire) & 1) { /* pairs with settle */
+            see(context, mailbox, waiter);
+        }
+    }
+}
+
+static bool see_tasks(uint32_t states, bool for_locks_alone, see_task_fn see, void *context)
 {
     uint32_t count;
     fl_mailbox **found = all_mailboxes(&count);
@@ -302,10 +374,9 @@ static bool see_tasks(uint32_t states,
     }
     for (uint32_t i = 0; i < count; i++) {
         fl_mailbox_lock(found[i]);
-        for (fl_waiter *waiter = found[i]->all; waiter != NULL; waiter = waiter->after) {
-            if (states >> fl_load(&waiter->state, acquire) & 1) { /* pairs with settle */
-                see(context, found[i], waiter);
-            }
+        see_list(found[i], found[i]->for_locks, states, see, context);
+        if (!for_locks_alone) {
+            see_list(found[i], found[i]->others, states, see, context);
         }
         fl_mutex_unlock(&found[i]->lock);
     }
@@ -316,10 +387,12 @@ static bool see_tasks(uint32_t states,
     return true;
 }
 
+#define WAITS (1u << FL_WAITING | 1u << FL_WOKEN)
+
 bool fl_thread_table_tasks(void (*see)(void *context, const fl_mailbox *mailbox, fl_waiter *waiter),
                            void *context)
 {
-    return see_tasks(1u << FL_WAITING | 1u << FL_WOKEN, see, context);
+    return see_tasks(WAITS, false, see, context);
 }
 
 typedef struct {
@@ -340,7 +413,7 @@ static void count_granted(void *context, const fl_mailbox *mailbox, fl_waiter *w
 uint32_t fl_thread_table_granted(const fl_waitq *waitq)
 {
     permit_count counted = {.waitq = waitq};
-    see_tasks(1u << FL_GRANTED, count_granted, &counted); /* without memory: as if there were no tasks */
+    see_tasks(1u << FL_GRANTED, false, count_granted, &counted); /* without memory: as if there were no tasks */
     return counted.granted;
 }
 
@@ -381,37 +454,35 @@ static void leave_behind(orphans *left, fl_waitq *waitq)
     left->at[left->count++] = waitq;
 }
 
-static void see_parked(void *context, fl_parked *parked)
-{
-    const fl_waiter *first = parked->waiter;
-    if (first->choice == NULL) { /* one that waits for several things may yet get another */
-        leave_behind(context, first->waitq);
-    }
-}
-
 static void see_task(void *context, const fl_mailbox *mailbox, fl_waiter *waiter)
 {
     (void)mailbox;
-    leave_behind(context, waiter->waitq);
+    leave_behind(context, fl_load(&waiter->waitq, acquire)); /* pairs with fl_condition_give */
+}
+
+static void see_threads_for_locks(orphans *left)
+{
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        fl_mutex_lock(&shards[i].lock);
+        for (fl_parked *parked = shards[i].for_locks; parked != NULL; parked = parked->next_for_lock) {
+            leave_behind(left, fl_load(&parked->waiter->waitq, acquire)); /* as above */
+        }
+        fl_mutex_unlock(&shards[i].lock);
+    }
 }
 
 void fl_thread_table_unregister(fl_parked *parked)
 {
     orphans left = {.number = parked->number};
     fl_mutex *lock = &shards[shard_of(parked->number)].lock;
-#if FL_MODEL_BREAK == 31
-    fl_thread_table_parked(see_parked, &left);
-#endif
     fl_mutex_lock(lock);
     *parked->link = parked->next;
     if (parked->next != NULL) {
         parked->next->link = parked->link;
     }
     fl_mutex_unlock(lock);
-#if FL_MODEL_BREAK != 31
-    fl_thread_table_parked(see_parked, &left);
-#endif
-    fl_thread_table_tasks(see_task, &left);
+    see_threads_for_locks(&left);
+    see_tasks(WAITS, true, see_task, &left);
     for (size_t i = 0; i < left.count; i++) {
         left.at[i]->ops->orphaned(left.at[i]);
         fl_waitq_unref(left.at[i]);

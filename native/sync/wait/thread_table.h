@@ -18,7 +18,9 @@
  * A thread that ends is struck off first, and then looks whether there are waiters for what it had (a lock):
  * the first that does is woken, or the lock closes. A waiter does it the other way round: it is in the
  * thread table, or in its mailbox's list, before it looks whether the holder has ended. So one of the two
- * sees the other.
+ * sees the other. Waiters of locks have lists of their own: what else is waited for costs an end nothing.
+ *
+ * The table also keeps the one waiter that a thread waits with (waitq.h, invariant 3).
  *
  * Rejected. A list of all wait queues costs every object that is made. A record that is written without a
  * lock could not keep what it names alive while it is looked at.
@@ -32,12 +34,18 @@ typedef struct fl_parked {
     uint64_t number; /* fl_owner_thread(); constant */
     uint64_t ident;  /* the system's, as threading.get_ident() has it; constant */
     struct fl_parked *next, **link;
+    struct fl_parked *next_for_lock, **link_for_lock; /* of those that sleep for what has a holder */
+    fl_waiter *spare;  /* its own: the waiter that it uses next */
     fl_waiter *waiter; /* NULL: it does not sleep; one of several if it has a choice */
     void *state;             /* these three are the caller's of fl_thread_table_begin */
     int64_t space;
     int64_t deadline;
     fl_atomic(uint32_t) held; /* written under the shard's lock; its thread parks on it */
 } fl_parked;
+
+/* A waiter of the calling thread for its next wait, which fl_thread_waiter_done ends; NULL: no memory. */
+fl_waiter *fl_thread_waiter(fl_waitq *waitq, uint32_t wanted, fl_stake stake);
+void fl_thread_waiter_done(fl_waiter *waiter);
 
 /* Around the sleep of the calling thread, detached. `state` and `space`: its thread state and interpreter. */
 void fl_thread_table_begin(fl_waiter *waiter, int64_t deadline, void *state, int64_t space);
@@ -62,8 +70,8 @@ void fl_thread_table_unregister(fl_parked *parked);
 /* A mailbox is listed from its beginning to its end by its maker; `space`: the interpreter of its loop. */
 void fl_thread_table_add(fl_mailbox *mailbox, int64_t space);
 void fl_thread_table_remove(fl_mailbox *mailbox);
-/* Calls `see` for every waiter of every mailbox that is not settled, under the mailbox's lock: as above.
-   False: no memory. */
+/* Calls `see` for every waiter of every mailbox that waits, under the mailbox's lock: as above. False: no
+   memory. */
 bool fl_thread_table_tasks(void (*see)(void *context, const fl_mailbox *mailbox, fl_waiter *waiter),
                            void *context);
 

@@ -14,7 +14,7 @@
 #include "sync/wait/thread_table.h"
 #endif
 
-_Static_assert(sizeof(void *) > 8 || sizeof(fl_waitq) <= 64, "a cell is one cache line");
+_Static_assert(sizeof(void *) > 8 || sizeof(fl_waitq) <= 64, "a wait queue fits one cache line");
 
 uint64_t fl_fork_thread;
 bool (*fl_owner_ended)(uint64_t owner);
@@ -169,33 +169,37 @@ void fl_waiter_wake_others(fl_waiter *waiter)
 {
     if (waiter->mailbox == NULL && waiter->together != NULL) {
         fl_wakes wakes = {0};
-        fl_waitq_lock(waiter->waitq); /* by now the list is whole */
-#if FL_MODEL_BREAK != 7
+        fl_waitq *waitq = fl_waiter_lock(waiter); /* by now the list is whole */
         wake_some(waiter->together, 2, &wakes);
-#endif
-        fl_waitq_unlock(waiter->waitq, &wakes);
+        fl_waitq_unlock(waitq, &wakes);
         drop_list(waiter->together);
         waiter->together = NULL;
     }
 }
 
-void fl_waitq_push(fl_waitq *waitq, fl_waiter *waiter)
+/* Queue lock. Between its neighbours, either of which may be NULL. */
+static void insert(fl_waitq *waitq, fl_waiter *before, fl_waiter *waiter, fl_waiter *after)
 {
     if (waiter->since == 0) {
         waiter->since = fl_clock_now();
     }
-    fl_waiter *before = waitq->tail;
-    while (before != NULL && before->since > waiter->since) {
-        before = before->prev;
-    }
-    fl_waiter **next = before != NULL ? &before->next : &waitq->head;
     waiter->prev = before;
-    waiter->next = *next;
-    *(waiter->next != NULL ? &waiter->next->prev : &waitq->tail) = waiter;
-    *next = waiter;
+    waiter->next = after;
+    *(before != NULL ? &before->next : &waitq->head) = waiter;
+    *(after != NULL ? &after->prev : &waitq->tail) = waiter;
     waiter->generation = fl_fork_generation;
     waiter->queued = true;
     fl_fetch_add(&waitq->waiting, 1, relaxed); /* a figure to show */
+}
+
+void fl_waitq_push(fl_waitq *waitq, fl_waiter *waiter)
+{
+    insert(waitq, waitq->tail, waiter, NULL);
+}
+
+void fl_waitq_push_first(fl_waitq *waitq, fl_waiter *waiter)
+{
+    insert(waitq, NULL, waiter, waitq->head);
 }
 
 void fl_waitq_unlink(fl_waitq *waitq, fl_waiter *waiter)
@@ -206,21 +210,16 @@ void fl_waitq_unlink(fl_waitq *waitq, fl_waiter *waiter)
     fl_fetch_sub(&waitq->waiting, 1, relaxed); /* a figure to show */
 }
 
-/* Changes the state, and puts a thread or loop that is to be woken on the wake list. A woken waiter needs a
-   reference before, because after the change it may be forgotten by its own side. */
-static bool settle(fl_waiter *waiter, uint32_t from, fl_waiter_state to, fl_wakes *wakes)
+/* Queue lock. Changes the state of what is queued, and so waits, and puts its thread or loop on the wake list.
+   Its own side may forget a task's waiter after the change: the wake list has a reference. False: another of
+   its choice was first. */
+static bool settle(fl_waiter *waiter, fl_waiter_state to, fl_wakes *wakes)
 {
     fl_mailbox *mailbox = waiter->mailbox;
     fl_choice *choice = waiter->choice;
-#if FL_MODEL_BREAK == 16
-    if (choice != NULL && to != FL_WOKEN) {
-        fl_choice_win(choice, waiter->place);
+    if (choice != NULL && to != FL_WOKEN && !fl_choice_win(choice, waiter->place_in_choice)) {
+        return false; /* it is about to leave */
     }
-#else
-    if (choice != NULL && to != FL_WOKEN && !fl_choice_win(choice, waiter->place)) {
-        return false; /* it is leaving */
-    }
-#endif
     fl_wake_list *list = wakes->list;
     if (to == FL_WOKEN || (list != NULL && list->threads + list->tasks == list->room)) {
         list = NULL; /* one that is woken to look again goes on from there alone */
@@ -233,21 +232,12 @@ static bool settle(fl_waiter *waiter, uint32_t from, fl_waiter_state to, fl_wake
             fl_fetch_add(&list->refs, 1, relaxed); /* the caller has one */
         }
     }
+    fl_wake wake = {waiter, mailbox, choice != NULL ? &choice->word : &waiter->state};
     /* pairs with every reader of the state: what was done before the grant is seen after it */
-    while (!fl_cas(&waiter->state, &from, to, acq_rel, acquire)) {
-        if (from != FL_WAITING && from != FL_WOKEN) {
-            if (mailbox != NULL) {
-                fl_waiter_unref(waiter);
-            } else if (list != NULL) {
-                drop_list(list);
-            }
-            return false;
-        }
-    }
+    fl_exchange(&waiter->state, to, acq_rel);
     if (choice != NULL && to == FL_WOKEN) { /* it leaves under the queue lock, and so is here still */
         fl_choice_wake(choice);
     }
-    fl_wake wake = {waiter, mailbox, choice != NULL ? &choice->word : &waiter->state};
     if (list == NULL) {
         remember(wakes, wake);
     } else if (mailbox == NULL) {
@@ -255,70 +245,95 @@ static bool settle(fl_waiter *waiter, uint32_t from, fl_waiter_state to, fl_wake
     } else {
         list->at[list->room - ++list->tasks] = wake;
     }
-#if FL_MODEL_BREAK == 3
-    fl_store(&waiter->posted, 0, relaxed);
-#endif
     return true;
 }
 
 bool fl_waitq_grant(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
 {
     fl_waitq_unlink(waitq, waiter);
-    return settle(waiter, FL_WAITING, FL_GRANTED, wakes);
+    return settle(waiter, FL_GRANTED, wakes);
 }
 
 void fl_waitq_refuse(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
 {
     fl_waitq_unlink(waitq, waiter);
-    settle(waiter, FL_WAITING, FL_REFUSED, wakes); /* or it had left by itself */
+    settle(waiter, FL_REFUSED, wakes); /* or another of its choice was first */
 }
 
-bool fl_waitq_wake(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
+void fl_waitq_refuse_all(fl_waitq *waitq, const void *request, fl_wakes *wakes)
 {
-    uint32_t state = fl_load(&waiter->state, acquire); /* pairs with the cas in fl_waitq_leave */
-    if (state == FL_WOKEN) {
-        return true;
+    for (fl_waiter *waiter = waitq->head, *next; waiter != NULL; waiter = next) {
+        next = waiter->next;
+        if (request == NULL || fl_load(&waiter->request, relaxed) == request) { /* written before it came */
+            fl_waitq_refuse(waitq, waiter, wakes);
+        }
     }
-    if (state == FL_WAITING && settle(waiter, FL_WAITING, FL_WOKEN, wakes)) {
-        return true;
+}
+
+void fl_waitq_wake(fl_waiter *waiter, fl_wakes *wakes)
+{
+    if (fl_load(&waiter->state, relaxed) != FL_WOKEN) { /* under the queue lock */
+        settle(waiter, FL_WOKEN, wakes);
     }
-    fl_waitq_unlink(waitq, waiter);
-    return false;
 }
 
 void fl_waitq_wake_head(fl_waitq *waitq)
 {
     fl_wakes wakes = {0};
     fl_waitq_lock(waitq);
-    while (waitq->head != NULL && !fl_waitq_wake(waitq, waitq->head, &wakes)) {
+    if (waitq->head != NULL) {
+        fl_waitq_wake(waitq->head, &wakes);
     }
     fl_waitq_unlock(waitq, &wakes);
 }
 
-void fl_waiter_init(fl_waiter *waiter, fl_waitq *waitq, uint32_t wanted, uint64_t owner)
+void fl_waiter_init(fl_waiter *waiter, fl_waitq *waitq, uint32_t wanted, fl_stake stake)
 {
     *waiter = (fl_waiter){
-        .state = FL_WAITING, .waitq = waitq, .wanted = wanted, .owner = owner, .look = FL_FOREVER};
+        .state = FL_WAITING,
+        .waitq = waitq,
+        .wanted = wanted,
+        .stake = stake,
+        .look = FL_FOREVER,
+        .for_lock = waitq->flags & (FL_WAITQ_OWNED | FL_WAITQ_TO_LOCK),
+    };
+}
+
+fl_waitq *fl_waiter_lock(fl_waiter *waiter)
+{
+    for (;;) {
+        fl_waitq *waitq = fl_load(&waiter->waitq, acquire); /* pairs with fl_condition_give */
+        fl_waitq_lock(waitq);
+        if (fl_load(&waiter->waitq, relaxed) == waitq) { /* it does not move while its queue is locked */
+            return waitq;
+        }
+        fl_mutex_unlock(&waitq->lock);
+    }
+}
+
+static bool is_waiting(uint32_t state)
+{
+    return state == FL_WAITING || state == FL_WOKEN;
 }
 
 bool fl_waiter_waits(fl_waiter *waiter)
 {
-    fl_waitq_lock(waiter->waitq);
+    fl_waitq *waitq = fl_waiter_lock(waiter);
     uint32_t state = fl_load(&waiter->state, acquire); /* pairs with settle */
-    fl_mutex_unlock(&waiter->waitq->lock);
-    return state == FL_WAITING || state == FL_WOKEN || state == FL_CLAIMED;
+    fl_mutex_unlock(&waitq->lock);
+    return is_waiting(state) || state == FL_CLAIMED;
 }
 
 /* Queue lock. False of a waiter that a forked child has from its parent: the queue that it was in, and its
    neighbours there, are the parent's. */
 static bool is_queued_here(const fl_waiter *waiter)
 {
-    return waiter->generation == fl_fork_generation || FL_MODEL_BREAK == 45;
+    return waiter->generation == fl_fork_generation;
 }
 
 bool fl_waitq_enter(fl_waiter *waiter)
 {
-    fl_waitq *waitq = waiter->waitq;
+    fl_waitq *waitq = fl_load(&waiter->waitq, relaxed); /* its own side's; it is in no queue */
     fl_waitq_lock(waitq);
     fl_store(&waiter->state, FL_WAITING, relaxed); /* published by the queue lock */
     fl_wakes wakes; /* but for its array, which is as long as all the rest of this */
@@ -326,57 +341,56 @@ bool fl_waitq_enter(fl_waiter *waiter)
     wakes.list = NULL;
     wakes.left = NULL;
     bool taken = waitq->ops->enter(waitq, waiter, &wakes);
+    if (!taken && waitq->head == waiter) {
+        fl_waitq_serve(waitq, &wakes);
+    }
     fl_waitq_unlock(waitq, &wakes);
     return taken;
 }
 
 bool fl_waitq_retry(fl_waiter *waiter)
 {
-    fl_waitq *waitq = waiter->waitq;
     fl_wakes wakes = {0};
-    fl_waitq_lock(waitq);
-    uint32_t state = FL_WOKEN;
-    bool taken = false;
-    if (!fl_cas(&waiter->state, &state, FL_WAITING, acq_rel, acquire)) { /* pairs with settle */
-        taken = state == FL_GRANTED;
-    } else if (is_queued_here(waiter) && !waiter->queued && FL_MODEL_BREAK != 49) {
-        /* its turn came when its choice was decided elsewhere: it was taken out, and is about to leave */
-    } else if (is_queued_here(waiter) ? waitq->ops->retry(waitq, waiter, &wakes)
-                                      : waitq->ops->enter(waitq, waiter, &wakes)) {
-        /* not queued; a task may be cancelled at any moment, so this is a race like a grant */
-        state = FL_WAITING;
-        taken = (waiter->choice == NULL || fl_choice_win(waiter->choice, waiter->place)) &&
-                fl_cas(&waiter->state, &state, FL_GRANTED, acq_rel, acquire); /* pairs with fl_waitq_leave */
-        if (!taken) {
-            fl_waitq_unlock(waitq, &wakes);
-            fl_waitq_give_back(waiter);
-            return false;
+    fl_waitq *waitq = fl_waiter_lock(waiter);
+    uint32_t state = fl_load(&waiter->state, acquire); /* pairs with settle */
+    bool taken = state == FL_GRANTED, gives_back = false;
+    if (is_waiting(state)) {
+        fl_store(&waiter->state, FL_WAITING, relaxed); /* published by the queue lock */
+        if (is_queued_here(waiter) && !waiter->queued) {
+            /* its turn came when its choice was decided elsewhere: it was taken out, and is about to leave */
+        } else if (is_queued_here(waiter) ? waitq->ops->retry(waitq, waiter, &wakes)
+                                          : waitq->ops->enter(waitq, waiter, &wakes)) {
+            taken = waiter->choice == NULL || fl_choice_win(waiter->choice, waiter->place_in_choice);
+            gives_back = !taken;
+            if (taken) {
+                fl_store(&waiter->state, FL_GRANTED, release); /* pairs with its own side's look */
+            }
         }
     }
     fl_waitq_unlock(waitq, &wakes);
+    if (gives_back) {
+        fl_waitq_give_back(waiter);
+    }
     return taken;
 }
 
 bool fl_waitq_leave(fl_waiter *waiter, fl_waiter_state why)
 {
-    fl_waitq *waitq = waiter->waitq;
-    uint32_t state = FL_WAITING;
-    while (!fl_cas(&waiter->state, &state, why, acq_rel, acquire)) { /* pairs with settle */
-        if (state != FL_WOKEN) {
-            return false;
-        }
-    }
     fl_wakes wakes = {0};
-    fl_waitq_lock(waitq);
-    if (waiter->queued && is_queued_here(waiter) && FL_MODEL_BREAK != 47) {
-        fl_waitq_unlink(waitq, waiter);
-        wakes.left = waiter;
+    fl_waitq *waitq = fl_waiter_lock(waiter);
+    bool waits = is_waiting(fl_load(&waiter->state, acquire)); /* pairs with settle */
+    if (waits && !(why == FL_TIMED_OUT && fl_load(&waiter->moved, relaxed))) { /* under the queue lock */
+        fl_store(&waiter->state, why, relaxed); /* published by the queue lock */
+        if (waiter->queued && is_queued_here(waiter)) {
+            fl_waitq_unlink(waitq, waiter);
+            wakes.left = waiter;
+        }
+        fl_waitq_serve(waitq, &wakes); /* it may have been woken, or in the next one's way */
+    } else {
+        waits = false;
     }
-#if FL_MODEL_BREAK != 2
-    fl_waitq_serve(waitq, &wakes); /* it may have been woken, or in the next one's way */
-#endif
     fl_waitq_unlock(waitq, &wakes);
-    return true;
+    return waits;
 }
 
 bool fl_waiter_abandon(fl_waiter *waiter, fl_waiter_state why)
@@ -400,11 +414,14 @@ bool fl_waiter_abandon(fl_waiter *waiter, fl_waiter_state why)
     return true;
 }
 
-fl_wait_result fl_waitq_wait_in_place(fl_waiter *waiter, int64_t deadline)
+fl_wait_result fl_waitq_wait(fl_waiter *waiter, int64_t deadline, int64_t signals)
 {
+    int64_t (*look)(const fl_waiter *) = fl_load(&waiter->waitq, relaxed)->ops->look; /* of those it is constant */
+    bool looks = false;
     for (;;) {
-        uint32_t state = fl_load(&waiter->state, acquire); /* pairs with settle */
-        if (state == FL_GRANTED || (state == FL_WOKEN && fl_waitq_retry(waiter))) {
+        uint32_t state = fl_load(&waiter->state, acquire); /* pairs with settle, and fl_combine_done */
+        if (state == FL_GRANTED || state == FL_DONE ||
+            ((looks || state == FL_WOKEN) && is_waiting(state) && fl_waitq_retry(waiter))) {
             fl_waiter_wake_others(waiter);
             return FL_WAIT_GRANTED;
         }
@@ -412,29 +429,21 @@ fl_wait_result fl_waitq_wait_in_place(fl_waiter *waiter, int64_t deadline)
             fl_waiter_wake_others(waiter);
             return FL_WAIT_REFUSED;
         }
-        if (!waiter->told && fl_waitq_orphaned(waiter->waitq)) {
+        if (!waiter->told && fl_waitq_orphaned(fl_load(&waiter->waitq, relaxed))) { /* either will do */
             waiter->told = true;
             return FL_WAIT_INTERRUPTED;
         }
-        int64_t until = waiter->look < deadline ? waiter->look : deadline;
-        fl_park_result result = fl_park(&waiter->state, FL_WAITING, until);
-        if (result == FL_PARK_TIMED_OUT && until < deadline) {
-            result = FL_PARK_INTERRUPTED;
+        int64_t date = look == NULL ? FL_FOREVER : look(waiter), until = date < signals ? date : signals;
+        if (!fl_load(&waiter->moved, relaxed) && deadline < until) { /* fl_waitq_leave looks again */
+            until = deadline;
         }
-        if (result == FL_PARK_TIMED_OUT && fl_waitq_leave(waiter, FL_TIMED_OUT)) {
-            return FL_WAIT_TIMED_OUT;
-        }
-        if (result == FL_PARK_INTERRUPTED) {
+        fl_park_result result = fl_park(&waiter->state, state == FL_CLAIMED ? state : FL_WAITING, until);
+        looks = result == FL_PARK_TIMED_OUT && until == date;
+        if (result == FL_PARK_INTERRUPTED || (result == FL_PARK_TIMED_OUT && until == signals)) {
             return FL_WAIT_INTERRUPTED;
         }
+        if (result == FL_PARK_TIMED_OUT && !looks && fl_waitq_leave(waiter, FL_TIMED_OUT)) {
+            return FL_WAIT_TIMED_OUT;
+        }
     }
-}
-
-fl_wait_result fl_waitq_wait(fl_waiter *waiter, int64_t deadline)
-{
-    fl_wait_result result;
-    do {
-        result = fl_waitq_wait_in_place(waiter, deadline);
-    } while (result == FL_WAIT_INTERRUPTED && !fl_waitq_leave(waiter, FL_CANCELLED));
-    return result;
 }

@@ -12,30 +12,32 @@
  * A waiter is one wait of one thread or task, used once. Its state moves
  *
  *     WAITING <-> WOKEN       "look again": there may be something for you
- *     WAITING or WOKEN -> GRANTED                         by the releasing thread, under the queue lock
- *     WAITING or WOKEN -> REFUSED                         by the closing thread, under the queue lock
- *     WAITING or WOKEN -> CANCELLED, TIMED_OUT, BROKEN    by the waiter's own side, without a lock
+ *     WAITING or WOKEN -> GRANTED                         by the releasing thread
+ *     WAITING or WOKEN -> REFUSED                         by the closing thread
+ *     WAITING or WOKEN -> CANCELLED, TIMED_OUT, BROKEN    by the waiter's own side
  *     GRANTED -> TAKEN, CANCELLED or BROKEN                task only: it resumed, will not, its loop ended
  *
- * and each arrow is one compare-and-swap, so that a grant, a time-out, a cancellation and the end of a loop
- * at the same instant have one winner. The loser knows by the state what it lost to: a cancellation that
- * meets GRANTED has a permit, and gives it back.
+ * The first four change under the queue lock, the last by a compare-and-swap: so a grant, a time-out, a
+ * cancellation and the end of a loop at the same instant have one winner, and what is in the queue waits. The
+ * loser reads the winning state: a cancellation that finds GRANTED owns a permit, and releases it.
  *
  * Invariants, checked by the model (native/tests/model/test_model.c):
- * 1. Whenever the queue lock is free and what the head waits for is there, the head is WOKEN or a thread that
- *    will take the lock is on the way. So nothing is ever available to a queue that sleeps.
- * 2. A waiter is touched by others only under the queue lock, and for the last time by the compare-and-swap
- *    to GRANTED (or WOKEN). After that a thread's waiter, which is on its stack, may be gone: waking uses
- *    its address and never its content. A task's waiter is counted, and the thread that wakes it has a count.
- * 3. A thread of Python has no waiter in any queue while it attaches again, because attaching may be its end
- *    (finalization). So a time-out or a signal first leaves the queue; after a signal the wait begins
- *    again, in its old place.
+ * 1. No lost wake-up: whenever the queue lock is free and what the head waits for is there, the head is WOKEN,
+ *    or a thread that will take the lock is on the way.
+ * 2. Others touch a waiter only under the queue lock, and for the last time as they store GRANTED. After that
+ *    its thread may use it for another wait: waking uses its address and never its content. A task's waiter
+ *    is counted, and the thread that wakes it has a count.
+ * 3. A waiter keeps its place from when it is queued until its wait is over. A thread that looks for signals
+ *    and runs their handlers stays queued, and may be granted something meanwhile. So a thread's waiter is
+ *    allocated, once per thread (thread_table.h): a thread that ends as it attaches again, at the end of the
+ *    interpreter, leaves its waiter behind.
  * 4. Under the queue lock there is no Python, no allocation, and no call that blocks.
  *
  * Rejected. Handing over at every release (strict order) is the option `fair` and not the default: each
  * release is then a switch of threads, and under a GIL that is a convoy. Waking and letting all compete (no
  * hand-off) starves. A waiter that is woken under the queue lock would run into it. A global table of
- * queues (see above). A waiter allocated per thread and kept would have to survive its thread.
+ * queues (see above). Leaving the queue to look for signals, to come back to the old place: an event that is
+ * set and cleared, a reader, or permits that are released meanwhile pass the waiter by.
  *
  * To build a primitive: put what it counts into `word`, and fill in an fl_waitq_ops.
  *   fast path    compare-and-swaps on `word`, after fl_waitq_refresh (fork), with a flag in `word` that says
@@ -47,13 +49,14 @@
  *                on with what is granted, so that it cannot be given back, the waiter is `final`.
  *   serve        under the queue lock: give to the head and the next as long as there is something:
  *                fl_waitq_grant (it is theirs), or fl_waitq_wake (they try themselves, by `retry`; only where
- *                others may come first: a kind without that has no `retry`). Called after every leave, and by
- *                what makes something available. Where nothing will ever come any more: fl_waitq_refuse.
+ *                others may come first: a kind without that has no `retry`). Called after every leave, when a
+ *                waiter is queued as the head, and by what makes something available. Where nothing will ever
+ *                come any more: fl_waitq_refuse.
  *   give_back    no lock: what a granted waiter had and will not use. Must end in the same as if it had
  *                never been granted.
  *   forked       in a child process, once, before anything else happens there: no waiter exists any more.
  * A thread waits with fl_waitq_enter and fl_waitq_wait, a task with fl_waitq_enter and its mailbox
- * (mailbox.h); sync/bind/base/wait.h has both endings ready for Python. semaphore.c has all of it; event.c is
+ * (mailbox.h); sync/bind/await has both endings ready for Python. semaphore.c has all of it; event.c is
  * the smallest.
  */
 #ifndef FL_SYNC_WAIT_WAITQ_H
@@ -75,29 +78,40 @@ typedef enum {
     FL_DONE,
 } fl_waiter_state;
 
+/* What a waiter brings along. */
+typedef union {
+    uint64_t holder;           /* to a lock: who will have it, fl_owner_* */
+    struct fl_handoff **place; /* to a meeting: where its handoff is, and where the other's will be */
+    uint64_t sum;              /* to a rate: what was ever wanted up to this waiter */
+    uint64_t word;             /* to a rate, once it is granted: the word as that left it */
+} fl_stake;
+#define FL_HOLDER(number) ((fl_stake){.holder = (number)})
+
 typedef struct fl_waiter {
     fl_atomic(uint32_t) state; /* a thread parks on it */
-    uint32_t wanted;           /* how many; up to the kind */
-    struct fl_waitq *waitq;
-    uint64_t owner;                 /* the holder that it will be: fl_owner_* */
+    uint32_t wanted;           /* how many, or what; up to the kind */
+    fl_atomic(struct fl_waitq *) waitq; /* changes under the locks of both queues, once (condition.h) */
+    fl_stake stake;
     int64_t since;                  /* fl_clock_now() when it began to wait; 0: not yet */
-    int64_t look;                   /* it is interrupted then at the latest; FL_FOREVER: by signals only */
+    int64_t look;                   /* of what comes with time: when it looks next */
     struct fl_waiter *prev, *next;  /* queue lock */
     uint32_t generation;            /* queue lock; of the process it was queued in */
     bool queued;                    /* queue lock */
     bool final;                     /* queue lock; what it was granted cannot be given back */
+    bool for_lock;                  /* it may come to wait for a holder; constant */
+    fl_atomic(bool) moved;          /* queue lock; from a condition's queue to that of its lock */
+    bool told;                      /* its own side's: it knows that the holder has ended */
     fl_atomic(uint8_t) posted;      /* in the list of its mailbox */
     fl_atomic(uint32_t) refs;       /* task only */
-    struct fl_mailbox *mailbox;           /* NULL: a thread */
+    struct fl_mailbox *mailbox;     /* NULL: a thread */
     struct fl_waiter *ready;        /* the list of its mailbox */
     struct fl_waiter *before, *after; /* all waiters of the mailbox, under its lock */
     fl_atomic(void *) payload;      /* what the loop's side completes */
-    void *request;                  /* what it waits for; of a combining lock what is to be run; constant */
+    fl_atomic(void *) request;      /* what it waits for; of a combiner what is to be run */
+    void *request_moved;            /* what it waits for once it has moved; constant */
     struct fl_choice *choice;       /* it is one of several (choice.h); NULL: it is alone */
-    uint32_t place;                 /* among these; constant */
+    uint32_t place_in_choice;       /* constant */
     struct fl_wake_list *together;  /* thread only, written before it is let go: see fl_waiter_wake_others */
-    bool told;                      /* its own side's: it knows that the holder has ended */
-    bool notified;                  /* queue lock; of a condition's: see condition.h */
 } fl_waiter;
 
 typedef struct {
@@ -136,7 +150,7 @@ typedef struct fl_wakes {
 
 typedef struct fl_waitq {
     fl_atomic(uint64_t) word;
-    fl_atomic(uint64_t) owner; /* a lock's holder; 0: none, or about to say so; else up to the kind */
+    fl_atomic(uint64_t) owner; /* of what is FL_WAITQ_OWNED: its holder; 0: none, or about to say so */
     fl_waiter *head, *tail;    /* queue lock */
     const struct fl_waitq_ops *ops;
     fl_mutex lock; /* the queue lock */
@@ -150,12 +164,13 @@ typedef struct fl_waitq {
 #define FL_WAITQ_FAIR 1u  /* strict first-in first-out */
 #define FL_WAITQ_OWNED 2u /* `owner` is kept */
 #define FL_WAITQ_BREAKS 4u /* a lock that closes when its holder's thread ends */
+#define FL_WAITQ_TO_LOCK 8u /* a condition's: its waiters go on to wait for a lock */
 
 /* What a primitive does at each step. All but `enter` may be NULL, and then: nothing is ever taken at once;
    no waiter is woken; one that leaves was in no other's way; one that was granted has taken nothing; after a
    fork the word is as it was; there is nothing to forget; no waiter learns that an owner has ended. */
 typedef struct fl_waitq_ops {
-    bool (*attempt)(fl_waitq *waitq, uint32_t wanted, uint64_t owner);  /* no lock; true: taken */
+    bool (*attempt)(fl_waitq *waitq, uint32_t wanted, fl_stake stake);  /* no lock; true: taken */
     bool (*enter)(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes); /* queue lock; true: taken at once */
     bool (*retry)(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes); /* queue lock; true: taken */
     void (*serve)(fl_waitq *waitq, fl_wakes *wakes);                    /* queue lock */
@@ -163,9 +178,9 @@ typedef struct fl_waitq_ops {
     void (*forked)(fl_waitq *waitq); /* no lock, alone in this wait queue */
     void (*forget)(fl_waiter *waiter); /* no lock; a task's waiter that is settled, before it goes */
     void (*orphaned)(fl_waitq *waitq);   /* no lock; the owner's thread has ended, and there are waiters */
+    int64_t (*look)(const fl_waiter *waiter); /* no lock; of what comes with time: when it looks next */
     bool wakes; /* `attempt` may wake others */
     bool marks; /* a waiter that leaves has changed something, and cannot be one of several */
-    bool timed; /* what is waited for comes with time, and is looked for (rate.h) */
 } fl_waitq_ops;
 
 /* What a granted waiter had and will not use. */
@@ -248,16 +263,19 @@ void fl_waitq_lock(fl_waitq *waitq);
 void fl_waitq_lock_for_all(fl_waitq *waitq, fl_wakes *wakes);
 void fl_waitq_unlock(fl_waitq *waitq, fl_wakes *wakes);
 
-/* Queue lock. push: behind all that began to wait before it. */
+/* Queue lock. Behind all others, or before them. */
 void fl_waitq_push(fl_waitq *waitq, fl_waiter *waiter);
+void fl_waitq_push_first(fl_waitq *waitq, fl_waiter *waiter);
 void fl_waitq_unlink(fl_waitq *waitq, fl_waiter *waiter);
-/* Queue lock. True: it is the waiter's now, it is out of the queue, and must not be touched again. False: it
-   had left; it is out of the queue, and nothing was given. */
+/* Queue lock. It is out of the queue. True: what it waited for is the waiter's now, which must not be touched
+   again. False: it is one of several, and another of them was first; nothing was given. */
 bool fl_waitq_grant(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes);
 /* Queue lock. It is out of the queue, and its wait over without anything, as fl_waitq_grant otherwise. */
 void fl_waitq_refuse(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes);
-/* Queue lock. False: it had left, and is out of the queue. */
-bool fl_waitq_wake(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes);
+/* Queue lock. Refuses all; or those only that wait for this object. */
+void fl_waitq_refuse_all(fl_waitq *waitq, const void *request, fl_wakes *wakes);
+/* Queue lock. */
+void fl_waitq_wake(fl_waiter *waiter, fl_wakes *wakes);
 
 /* Whether the wait queue's holder is a thread, or a task of a thread, that has ended: what it holds only
    another may give back. Set by the thread table; NULL: none ends. */
@@ -277,35 +295,34 @@ static inline bool fl_waitq_orphaned(fl_waitq *waitq)
 /* Any thread: the first one that waits looks again, and finds whose holder has ended. */
 void fl_waitq_wake_head(fl_waitq *waitq);
 
-/* A thread's waiter, on its stack. */
-void fl_waiter_init(fl_waiter *waiter, fl_waitq *waitq, uint32_t wanted, uint64_t owner);
+/* A thread's waiter. */
+void fl_waiter_init(fl_waiter *waiter, fl_waitq *waitq, uint32_t wanted, fl_stake stake);
 
-/* True: it has what it wants, and was never queued. False: it is queued, and its side must wait for it; or it
-   was refused at once, as its state says and fl_waitq_wait returns. A waiter that left after a signal may
-   enter again. */
+/* Once. True: it has what it wants, and was never queued. False: it is queued, and its side must wait for it;
+   or it was refused at once, as its state says and fl_waitq_wait returns. In a forked child, a waiter that
+   was queued in the parent enters again. */
 bool fl_waitq_enter(fl_waiter *waiter);
 
 typedef enum {
     FL_WAIT_GRANTED,
     FL_WAIT_REFUSED,
-    FL_WAIT_TIMED_OUT,
-    FL_WAIT_INTERRUPTED, /* by a signal; or the holder has ended, and `told` says so now */
+    FL_WAIT_TIMED_OUT,   /* it has left */
+    FL_WAIT_INTERRUPTED, /* by a signal, or it is time to look for one; or the holder has ended, and `told`
+                            says so now. It waits still, in its place. */
 } fl_wait_result;
 
-/* The thread's ending. Blocks, detached. The waiter is out of the queue when it returns, whatever it returns.
-   */
-fl_wait_result fl_waitq_wait(fl_waiter *waiter, int64_t deadline);
-/* The same for a waiter that is allocated (invariant 3), and stays queued when a signal interrupts. */
-fl_wait_result fl_waitq_wait_in_place(fl_waiter *waiter, int64_t deadline);
+/* The thread's ending. Blocks, detached. `signals`: when it looks for signals at the latest. */
+fl_wait_result fl_waitq_wait(fl_waiter *waiter, int64_t deadline, int64_t signals);
 
 /* By a thread whose waiter was granted something or refused: wakes one of those that were let go together
    with it, if there are any left. Every ending does it. */
 void fl_waiter_wake_others(fl_waiter *waiter);
 
-/* Takes the waiter out of the queue, for a reason. False: it was granted first. */
+/* Takes the waiter out of the queue, for a reason. False: it was granted or refused first; or its time is
+   over and it has moved from a condition to its lock, which it waits for whatever the time. */
 bool fl_waitq_leave(fl_waiter *waiter, fl_waiter_state why);
 
-/* A woken waiter tries; by its own thread, or by its loop's. True: it has what it wants. */
+/* The waiter tries; by its own thread, or by its loop's. True: it has what it wants. */
 bool fl_waitq_retry(fl_waiter *waiter);
 
 /* Whether it still waits, and its wait queue's `owner` was not set on its behalf before this call: both
@@ -316,5 +333,8 @@ bool fl_waiter_waits(fl_waiter *waiter);
    is to be cancelled and what it was granted is final. For a thread's waiter that is not to be used, and for
    a task's at any time, from any thread. */
 bool fl_waiter_abandon(fl_waiter *waiter, fl_waiter_state why);
+
+/* The queue that it waits in, locked; any side while the waiter is there. */
+fl_waitq *fl_waiter_lock(fl_waiter *waiter);
 
 #endif

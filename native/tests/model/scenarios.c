@@ -55,6 +55,19 @@ void model_give(uint32_t count)
     MODEL_CHECK(fl_sem_give(waitq, count) == FL_SEM_OK);
 }
 
+void (*model_handler)(void);
+
+fl_wait_result model_wait_entered(fl_waiter *waiter, int64_t deadline)
+{
+    fl_wait_result result;
+    while ((result = fl_waitq_wait(waiter, deadline, FL_FOREVER)) == FL_WAIT_INTERRUPTED) {
+        if (model_handler != NULL && model_self() == 0) {
+            model_handler();
+        }
+    }
+    return result;
+}
+
 fl_wait_result model_wait_at(fl_waitq *here, uint32_t wanted, int64_t deadline)
 {
     int frame = 0;
@@ -63,11 +76,8 @@ fl_wait_result model_wait_at(fl_waitq *here, uint32_t wanted, int64_t deadline)
     }
     frames[model_self()][frame].used = true;
     fl_waiter *waiter = &frames[model_self()][frame].waiter;
-    fl_waiter_init(waiter, here, wanted, fl_owner_thread());
-    fl_wait_result result = FL_WAIT_INTERRUPTED;
-    while (result == FL_WAIT_INTERRUPTED) {
-        result = fl_waitq_enter(waiter) ? FL_WAIT_GRANTED : fl_waitq_wait(waiter, deadline);
-    }
+    fl_waiter_init(waiter, here, wanted, FL_HOLDER(fl_owner_thread()));
+    fl_wait_result result = fl_waitq_enter(waiter) ? FL_WAIT_GRANTED : model_wait_entered(waiter, deadline);
     model_poison(waiter);
     return result;
 }
@@ -109,7 +119,7 @@ void fl_wakeup_clear(const fl_wakeup *which)
 /* Whether the task took one permit; `refused`, if not NULL, whether the wait queue was closed. */
 bool model_run_loop(fl_waitq *here, bool close_when_interrupted, bool *refused)
 {
-    return model_run_loop_as(here, 1, fl_owner_task(), close_when_interrupted, refused);
+    return model_run_loop_as(here, 1, FL_HOLDER(fl_owner_task()), close_when_interrupted, refused);
 }
 
 /* In the loop's thread. Whether one of the posted waiters has been granted something, or refused. */
@@ -127,7 +137,8 @@ static bool see_to_posted(void)
         uint32_t state = fl_load(&posted->state, acquire);
         if (state == FL_GRANTED || state == FL_REFUSED) {
             bool raised = model_call_python(); /* the future's set_result() */
-            decided |= !raised || FL_MODEL_BREAK != 46; /* it is called again */
+            (void)raised; /* it is called again */
+            decided = true;
         }
         fl_waiter_unref(posted);
     }
@@ -144,10 +155,10 @@ bool model_run_loop_of(fl_choice *choice)
     return given_up;
 }
 
-bool model_run_loop_as(fl_waitq *here, uint32_t wanted, uint64_t owner, bool close_when_interrupted,
+bool model_run_loop_as(fl_waitq *here, uint32_t wanted, fl_stake stake, bool close_when_interrupted,
                        bool *refused)
 {
-    fl_waiter *waiter = fl_mailbox_waiter(mailbox, here, wanted, owner);
+    fl_waiter *waiter = fl_mailbox_waiter(mailbox, here, wanted, stake);
     MODEL_CHECK(waiter != NULL);
     bool taken = fl_waitq_enter(waiter), closed = false;
     while (!taken) {
@@ -196,6 +207,11 @@ void model_begin(uint32_t value, uint32_t flags)
     mailbox = fl_mailbox_new();
 }
 
+bool model_mailbox_is_empty(void)
+{
+    return mailbox->for_locks == NULL && mailbox->others == NULL;
+}
+
 void model_end_poison(void)
 {
     for (int thread = 0; thread < MODEL_THREADS; thread++) {
@@ -214,7 +230,7 @@ void model_end(void)
     MODEL_CHECK(waitq->word == permits);
     MODEL_CHECK(waitq->head == NULL && waitq->tail == NULL && waitq->waiting == 0 && waitq->lock == 0);
     MODEL_CHECK(waitq->owner == 0);
-    MODEL_CHECK(waitq->refs == 1 && mailbox->refs == 1 && mailbox->all == NULL); /* no waiter is left */
+    MODEL_CHECK(waitq->refs == 1 && mailbox->refs == 1 && model_mailbox_is_empty()); /* no waiter is left */
     fl_waitq_unref(waitq);
     fl_mailbox_unref(mailbox);
 }

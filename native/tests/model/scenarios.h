@@ -33,7 +33,8 @@ typedef struct {
     X(counter_scenarios)                                                                                    \
     X(phaser_scenarios)                                                                                     \
     X(chosen_scenarios)                                                                                     \
-    X(handler_scenarios)
+    X(handler_scenarios)                                                                                    \
+    X(place_scenarios)
 
 #define MODEL_TABLE_DECLARATION(table) extern const model_table table;
 MODEL_TABLES(MODEL_TABLE_DECLARATION)
@@ -56,17 +57,23 @@ void model_allow_handlers(bool raises, bool forks);
 bool model_call_python(void);
 extern bool forked; /* this is the child */
 
+/* What the first thread does when a signal interrupts its wait; NULL: nothing. */
+extern void (*model_handler)(void);
+
 void model_poison(fl_waiter *waiter);
 void model_took(uint32_t wanted);
 void model_give(uint32_t count);
+/* Of one that is queued: in its place, whatever signals come. */
+fl_wait_result model_wait_entered(fl_waiter *waiter, int64_t deadline);
 fl_wait_result model_wait_at(fl_waitq *here, uint32_t wanted, int64_t deadline);
 bool model_wait_for(uint32_t wanted, int64_t deadline);
 bool model_run_loop(fl_waitq *here, bool close_when_interrupted, bool *refused);
-bool model_run_loop_as(fl_waitq *here, uint32_t wanted, uint64_t owner, bool close_when_interrupted,
+bool model_run_loop_as(fl_waitq *here, uint32_t wanted, fl_stake stake, bool close_when_interrupted,
                        bool *refused);
 /* The loop of a task that chooses, until that is decided; true: a signal came first. */
 bool model_run_loop_of(fl_choice *choice);
 void model_begin(uint32_t value, uint32_t flags);
+bool model_mailbox_is_empty(void);
 void model_end_poison(void);
 void model_end(void);
 

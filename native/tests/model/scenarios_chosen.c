@@ -71,7 +71,7 @@ static void end_chosen(void)
     }
     MODEL_CHECK(permit->head == NULL && permit->waiting == 0 && permit->refs == 1);
     fl_waitq_unref(permit);
-    MODEL_CHECK(mailbox->refs == 1 && mailbox->all == NULL);
+    MODEL_CHECK(mailbox->refs == 1 && model_mailbox_is_empty());
     fl_mailbox_unref(mailbox);
 }
 
@@ -109,9 +109,9 @@ static void prepare(const want wants[2], uint32_t i, fl_choice *choice, fl_waite
     fl_handoff **place = &places[model_self()][i];
     bool brings = *wants[i].waitq != permit && wants[i].side != FL_MEET_RECEIVE;
     *place = brings || *wants[i].waitq == permit ? &handoffs[model_self()][i] : NULL;
-    waiter->owner = *wants[i].waitq == permit ? fl_owner_thread() : fl_meeting_place(place);
+    waiter->stake = *wants[i].waitq == permit ? FL_HOLDER(fl_owner_thread()) : fl_meeting_place(place);
     waiter->choice = choice;
-    waiter->place = i;
+    waiter->place_in_choice = i;
 }
 
 /* In a thread. `raises`: a signal ends it. */
@@ -120,19 +120,13 @@ static void choose(const want wants[2], int64_t deadline, bool raises)
     fl_waiter waiters[2], *pointers[2] = {&waiters[0], &waiters[1]};
     fl_choice choice = {FL_CHOICE_OPEN, 2, pointers};
     for (uint32_t i = 0; i < 2; i++) {
-        fl_waiter_init(&waiters[i], *wants[i].waitq, wants[i].side, 0);
+        fl_waiter_init(&waiters[i], *wants[i].waitq, wants[i].side, (fl_stake){0});
         prepare(wants, i, &choice, &waiters[i]);
     }
     fl_choice_begin(&choice, 0);
     bool raised = false;
     while (!raised && fl_choice_wait(&choice, deadline, FL_FOREVER) == FL_WAIT_INTERRUPTED) {
-        if (fl_choice_pause(&choice)) {
-            break;
-        }
         raised = raises;
-        if (!raised) {
-            fl_choice_resume(&choice);
-        }
     }
     uint32_t winner = fl_choice_end(&choice);
     if (winner != FL_CHOICE_NONE && waiters[winner].state == FL_REFUSED) {
@@ -141,10 +135,9 @@ static void choose(const want wants[2], int64_t deadline, bool raises)
     if (winner != FL_CHOICE_NONE) {
         MODEL_CHECK(winner < 2 && waiters[winner].state == FL_GRANTED);
         MODEL_CHECK(waiters[1 - winner].state != FL_GRANTED);
-        if (raised) {
-            MODEL_CHECK(fl_waiter_abandon(&waiters[winner], FL_CANCELLED));
+        if (raised && fl_waiter_abandon(&waiters[winner], FL_CANCELLED)) {
             winner = FL_CHOICE_NONE;
-        }
+        } /* else what it has sent stands, and the exception comes after that */
     }
     note(wants, winner);
     model_poison(&waiters[0]);
@@ -158,7 +151,7 @@ static void choose_in_a_loop(const want wants[2], bool closes)
     fl_waiter *pointers[2];
     fl_choice choice = {FL_CHOICE_OPEN, 2, pointers};
     for (uint32_t i = 0; i < 2; i++) {
-        pointers[i] = fl_mailbox_waiter(mailbox, *wants[i].waitq, wants[i].side, 0);
+        pointers[i] = fl_mailbox_waiter(mailbox, *wants[i].waitq, wants[i].side, (fl_stake){0});
         prepare(wants, i, &choice, pointers[i]);
     }
     fl_choice_begin(&choice, 0);
@@ -304,10 +297,8 @@ static void meet_alone(fl_meeting_side side, int64_t deadline)
     fl_handoff **place = &places[model_self()][0];
     *place = side == FL_MEET_RECEIVE ? NULL : &handoffs[model_self()][0];
     fl_waiter_init(&waiter, waitq, side, fl_meeting_place(place));
-    fl_wait_result result = FL_WAIT_INTERRUPTED;
-    while (result == FL_WAIT_INTERRUPTED) {
-        result = fl_waitq_enter(&waiter) ? FL_WAIT_GRANTED : fl_waitq_wait(&waiter, deadline);
-    }
+    fl_wait_result result =
+        fl_waitq_enter(&waiter) ? FL_WAIT_GRANTED : model_wait_entered(&waiter, deadline);
     if (result == FL_WAIT_GRANTED && side == FL_MEET_RECEIVE) {
         note_received(*place);
     } else if (result == FL_WAIT_GRANTED) {

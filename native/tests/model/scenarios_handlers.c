@@ -23,17 +23,24 @@ static void begin_either(void)
     model_allow_handlers(true, true);
 }
 
-/* As wait_thread() in sync/bind/base/wait.c: out of the queue while the handler runs. */
+/* As fl_wait_in_place() in sync/bind/await/blocking.c: queued while the handler runs. */
 static void lock_with_handlers(void)
 {
     fl_waiter *waiter = &frames[model_self()][0].waiter;
     bool raised = false, taken = fl_sem_try(waitq, 1, fl_owner_thread());
     if (!taken) {
         frames[model_self()][0].used = true;
-        fl_waiter_init(waiter, waitq, 1, fl_owner_thread());
-        while (!taken && !raised && !(taken = fl_waitq_enter(waiter))) {
-            taken = fl_waitq_wait(waiter, FL_FOREVER) == FL_WAIT_GRANTED;
+        fl_waiter_init(waiter, waitq, 1, FL_HOLDER(fl_owner_thread()));
+        taken = fl_waitq_enter(waiter);
+        while (!taken && !raised) {
+            taken = fl_waitq_wait(waiter, FL_FOREVER, FL_FOREVER) == FL_WAIT_GRANTED;
             raised = !taken && model_call_python();
+            if (forked && !taken && !raised && waiter->generation != fl_fork_generation) {
+                taken = fl_load(&waiter->state, acquire) == FL_WAITING && fl_waitq_enter(waiter);
+            }
+        }
+        if (raised) {
+            fl_waiter_abandon(waiter, FL_CANCELLED);
         }
         model_poison(waiter);
     }
@@ -63,7 +70,7 @@ static void loop_with_a_task(void)
    notified of, or is cancelled. */
 static void loop_that_forks(void)
 {
-    fl_waiter *waiter = fl_mailbox_waiter(mailbox, waitq, 1, fl_owner_task());
+    fl_waiter *waiter = fl_mailbox_waiter(mailbox, waitq, 1, FL_HOLDER(fl_owner_task()));
     bool taken = fl_waitq_enter(waiter), given_up = false;
     while (!taken && !given_up) {
         model_call_python();
@@ -103,7 +110,7 @@ static void end_forked(void)
     MODEL_CHECK(held == 0);
     MODEL_CHECK(waitq->word == permits && waitq->owner == 0);
     MODEL_CHECK(waitq->head == NULL && waitq->tail == NULL && waitq->waiting == 0 && waitq->lock == 0);
-    MODEL_CHECK(mailbox->all == NULL);
+    MODEL_CHECK(model_mailbox_is_empty());
 }
 
 static const model_scenario scenarios[] = {

@@ -38,10 +38,7 @@ static bool meet(fl_meeting_side side, fl_handoff **handoff, int64_t deadline)
     fl_handoff **place = &places[model_self()][frame];
     *place = *handoff;
     fl_waiter_init(waiter, waitq, side, fl_meeting_place(place));
-    fl_wait_result result = FL_WAIT_INTERRUPTED;
-    while (result == FL_WAIT_INTERRUPTED) {
-        result = fl_waitq_enter(waiter) ? FL_WAIT_GRANTED : fl_waitq_wait(waiter, deadline);
-    }
+    fl_wait_result result = fl_waitq_enter(waiter) ? FL_WAIT_GRANTED : model_wait_entered(waiter, deadline);
     MODEL_CHECK(result != FL_WAIT_REFUSED || closed);
     *handoff = *place;
     *place = nowhere;
@@ -109,7 +106,7 @@ static void receive_in_a_loop(bool close_when_interrupted)
 {
     fl_handoff *came = NULL;
     bool refused = false;
-    uint64_t place = fl_meeting_place(&came);
+    fl_stake place = fl_meeting_place(&came);
     if (model_run_loop_as(waitq, FL_MEET_RECEIVE, place, close_when_interrupted, &refused)) {
         MODEL_CHECK(came != NULL);
         send_handoff(came, FL_FOREVER);
@@ -212,7 +209,7 @@ static void end_meeting(void)
     if (!mailbox->closed) {
         fl_mailbox_close(mailbox);
     }
-    MODEL_CHECK(waitq->refs == 1 && mailbox->refs == 1 && mailbox->all == NULL);
+    MODEL_CHECK(waitq->refs == 1 && mailbox->refs == 1 && model_mailbox_is_empty());
     fl_waitq_unref(waitq);
     fl_mailbox_unref(mailbox);
 }

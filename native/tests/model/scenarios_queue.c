@@ -178,15 +178,15 @@ static void end_queue(void)
     /* a refused getter left nothing behind, unless another one had it then and returned it */
     MODEL_CHECK(elements == 0 || !some_refused || some_left);
     MODEL_CHECK((uint32_t)waitq->word == (thrown_away ? 0 : elements));
-    MODEL_CHECK((uint32_t)slots->word + elements == most + slots->owner);
-    MODEL_CHECK((slots->word & FL_SEM_QUEUED) == (slots->owner ? FL_SEM_QUEUED : 0));
+    MODEL_CHECK((uint32_t)slots->word + elements == most + fl_sem_of(slots)->debt);
+    MODEL_CHECK((slots->word & FL_SEM_QUEUED) == (fl_sem_of(slots)->debt ? FL_SEM_QUEUED : 0));
     for (int i = 0; i < 2; i++) {
         fl_waitq *one = i == 0 ? waitq : slots;
         MODEL_CHECK(one->head == NULL && one->tail == NULL && one->waiting == 0 && one->lock == 0);
         MODEL_CHECK(!(one->word & FL_SEM_RESERVED) && one->refs == 1);
         fl_waitq_unref(one);
     }
-    MODEL_CHECK(mailbox->refs == 1 && mailbox->all == NULL);
+    MODEL_CHECK(mailbox->refs == 1 && model_mailbox_is_empty());
     fl_mailbox_unref(mailbox);
 }
 

@@ -78,10 +78,10 @@ static void end_rate(void)
     fl_rate *rate = (fl_rate *)(void *)waitq;
     MODEL_CHECK(!(waitq->word & FL_RATE_QUEUED) && rate->queued == 0);
     MODEL_CHECK(waitq->head == NULL && waitq->tail == NULL && waitq->waiting == 0 && waitq->lock == 0);
-    if (mailbox->all == NULL && !mailbox->closed) {
+    if (model_mailbox_is_empty() && !mailbox->closed) {
         fl_mailbox_close(mailbox);
     }
-    MODEL_CHECK(waitq->refs == 1 && mailbox->refs == 1 && mailbox->all == NULL);
+    MODEL_CHECK(waitq->refs == 1 && mailbox->refs == 1 && model_mailbox_is_empty());
     fl_waitq_unref(waitq);
     fl_mailbox_unref(mailbox);
 }
@@ -92,18 +92,15 @@ static void take(uint32_t wanted, int64_t patience, bool gives_up)
     int64_t before = fl_rate_now(waitq), latest = patience == FL_FOREVER ? FL_FOREVER : before + patience;
     fl_waiter *waiter = &frames[model_self()][0].waiter;
     frames[model_self()][0].used = true;
-    fl_waiter_init(waiter, waitq, wanted, fl_owner_thread());
-    fl_wait_result result = FL_WAIT_INTERRUPTED;
-    while (result == FL_WAIT_INTERRUPTED) {
-        if (fl_rate_try(waitq, wanted) || fl_rate_enter(waiter, latest)) {
+    fl_waiter_init(waiter, waitq, wanted, (fl_stake){0});
+    waiter->look = latest;
+    fl_wait_result result = FL_WAIT_GRANTED;
+    if (!fl_rate_try(waitq, wanted) && !fl_waitq_enter(waiter)) {
+        do {
+            result = fl_waitq_wait(waiter, latest, FL_FOREVER);
+        } while (result == FL_WAIT_INTERRUPTED && !gives_up);
+        if (result == FL_WAIT_INTERRUPTED && !fl_waitq_leave(waiter, FL_CANCELLED)) {
             result = FL_WAIT_GRANTED;
-        } else if (fl_load(&waiter->state, relaxed) == FL_REFUSED) {
-            result = FL_WAIT_REFUSED;
-        } else {
-            result = fl_rate_wait(waiter, latest);
-            if (result == FL_WAIT_INTERRUPTED && gives_up) {
-                break;
-            }
         }
     }
     model_poison(waiter);
@@ -168,8 +165,8 @@ static void queue_and_leave(uint32_t wanted)
     int64_t before = fl_rate_now(waitq);
     fl_waiter *waiter = &frames[model_self()][0].waiter;
     frames[model_self()][0].used = true;
-    fl_waiter_init(waiter, waitq, wanted, fl_owner_task());
-    bool taken = fl_rate_enter(waiter, FL_FOREVER);
+    fl_waiter_init(waiter, waitq, wanted, (fl_stake){0});
+    bool taken = fl_waitq_enter(waiter);
     if (!taken) {
         observe();
         taken = !fl_waitq_leave(waiter, FL_CANCELLED);

@@ -24,10 +24,10 @@ static void end_rw(void)
     MODEL_CHECK(reading == 0 && writing == 0 && !upgradable);
     MODEL_CHECK(waitq->word == 0 && waitq->owner == 0);
     MODEL_CHECK(waitq->head == NULL && waitq->tail == NULL && waitq->waiting == 0 && waitq->lock == 0);
-    if (mailbox->all == NULL && !mailbox->closed) {
+    if (model_mailbox_is_empty() && !mailbox->closed) {
         fl_mailbox_close(mailbox);
     }
-    MODEL_CHECK(waitq->refs == 1 && mailbox->refs == 1 && mailbox->all == NULL);
+    MODEL_CHECK(waitq->refs == 1 && mailbox->refs == 1 && model_mailbox_is_empty());
     fl_waitq_unref(waitq);
     fl_mailbox_unref(mailbox);
 }
@@ -107,10 +107,10 @@ static void read_within_a_time(void)
 static void read_after_one_phase(void)
 {
     fl_waiter waiter;
-    fl_waiter_init(&waiter, waitq, FL_RW_READ, fl_owner_thread());
+    fl_waiter_init(&waiter, waitq, FL_RW_READ, FL_HOLDER(fl_owner_thread()));
     if (!fl_waitq_enter(&waiter)) {
         uint32_t before = phases;
-        MODEL_CHECK(fl_waitq_wait(&waiter, FL_FOREVER) == FL_WAIT_GRANTED);
+        MODEL_CHECK(fl_waitq_wait(&waiter, FL_FOREVER, FL_FOREVER) == FL_WAIT_GRANTED);
         MODEL_CHECK(phases - before <= 1);
     }
     inside_as(FL_RW_READ);

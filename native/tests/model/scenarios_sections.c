@@ -44,19 +44,20 @@ static void lead_sections(void)
 static void ask_for_a_section(int which)
 {
     struct section *mine = &sections[model_self()][which];
-    fl_combine_result result = FL_COMBINE_LEADS;
-    if (!fl_combine_try(waitq)) {
+    bool leads = fl_combine_try(waitq);
+    if (!leads) {
         frames[model_self()][which].used = true;
         fl_waiter *waiter = &frames[model_self()][which].waiter;
-        fl_waiter_init(waiter, waitq, 0, 0);
+        fl_waiter_init(waiter, waitq, 0, FL_HOLDER(fl_owner_thread()));
         waiter->request = mine;
-        while (!fl_waitq_enter(waiter) && (result = fl_combine_wait(waiter)) == FL_COMBINE_INTERRUPTED) {
-            MODEL_CHECK(mine->runs == 0);
-            result = FL_COMBINE_LEADS;
+        leads = fl_waitq_enter(waiter);
+        if (!leads) {
+            MODEL_CHECK(model_wait_entered(waiter, FL_FOREVER) == FL_WAIT_GRANTED);
+            leads = waiter->state == FL_GRANTED;
         }
         model_poison(waiter);
     }
-    if (result == FL_COMBINE_LEADS) {
+    if (leads) {
         fl_combine_lead(waitq);
         run_section(mine);
         lead_sections();
@@ -79,7 +80,7 @@ static void ask_twice(void)
 static void ask_from_a_loop(void)
 {
     struct section *mine = &sections[model_self()][0];
-    fl_waiter *waiter = fl_mailbox_waiter(mailbox, waitq, 0, 0);
+    fl_waiter *waiter = fl_mailbox_waiter(mailbox, waitq, 0, FL_HOLDER(fl_owner_task()));
     MODEL_CHECK(waiter != NULL);
     waiter->request = mine;
     bool leads = fl_waitq_enter(waiter), done = false;

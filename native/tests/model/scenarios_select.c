@@ -35,7 +35,7 @@ static void end_two(void)
         MODEL_CHECK(both[i]->lock == 0 && both[i]->refs == 1);
         fl_waitq_unref(both[i]);
     }
-    MODEL_CHECK(mailbox->refs == 1 && mailbox->all == NULL);
+    MODEL_CHECK(mailbox->refs == 1 && model_mailbox_is_empty());
     fl_mailbox_unref(mailbox);
 }
 
@@ -46,9 +46,9 @@ static bool choose_within(int64_t deadline)
     fl_choice choice = {FL_CHOICE_OPEN, 2, pointers};
     fl_waitq *const both[] = {waitq, other};
     for (uint32_t i = 0; i < 2; i++) {
-        fl_waiter_init(&waiters[i], both[i], 1, fl_owner_thread());
+        fl_waiter_init(&waiters[i], both[i], 1, FL_HOLDER(fl_owner_thread()));
         waiters[i].choice = &choice;
-        waiters[i].place = i;
+        waiters[i].place_in_choice = i;
     }
     fl_choice_begin(&choice, 0);
     fl_choice_wait(&choice, deadline, FL_FOREVER);
@@ -116,9 +116,9 @@ static void loop_that_chooses(void)
     fl_choice choice = {FL_CHOICE_OPEN, 2, pointers};
     fl_waitq *const both[] = {waitq, other};
     for (uint32_t i = 0; i < 2; i++) {
-        pointers[i] = fl_mailbox_waiter(mailbox, both[i], 1, fl_owner_task());
+        pointers[i] = fl_mailbox_waiter(mailbox, both[i], 1, FL_HOLDER(fl_owner_task()));
         pointers[i]->choice = &choice;
-        pointers[i]->place = i;
+        pointers[i]->place_in_choice = i;
     }
     fl_choice_begin(&choice, 1);
     bool given_up = model_run_loop_of(&choice);

@@ -33,11 +33,11 @@ static void sleep_for_the_lock(int64_t deadline)
 {
     fl_waiter *waiter = &frames[model_self()][0].waiter;
     frames[model_self()][0].used = true;
-    fl_waiter_init(waiter, waitq, 1, fl_owner_thread());
+    fl_waiter_init(waiter, waitq, 1, FL_HOLDER(fl_owner_thread()));
     bool taken = fl_sem_try(waitq, 1, fl_owner_thread()) || fl_waitq_enter(waiter);
     if (!taken) {
         fl_thread_table_begin(waiter, deadline, NULL, 0);
-        taken = fl_waitq_wait(waiter, deadline) == FL_WAIT_GRANTED;
+        taken = fl_waitq_wait(waiter, deadline, FL_FOREVER) == FL_WAIT_GRANTED;
         fl_thread_table_end();
     }
     model_poison(waiter);
@@ -60,7 +60,7 @@ static void sleep_within_a_time(void)
 static void keep(void *context, fl_parked *parked)
 {
     (void)context;
-    MODEL_CHECK(parked->waiter->waitq == waitq && parked->waiter->owner == parked->number);
+    MODEL_CHECK(parked->waiter->waitq == waitq && parked->waiter->stake.holder == parked->number);
     fl_thread_table_hold(parked);
     kept[kept_count++] = parked;
 }
@@ -104,13 +104,15 @@ static void wait_for_the_dead(void)
 {
     fl_waiter *waiter = &frames[model_self()][0].waiter;
     frames[model_self()][0].used = true;
-    fl_waiter_init(waiter, waitq, 1, fl_owner_thread());
+    fl_waiter_init(waiter, waitq, 1, FL_HOLDER(fl_owner_thread()));
     bool taken = fl_sem_try(waitq, 1, fl_owner_thread()) || fl_waitq_enter(waiter);
     while (!taken && !waiter->told) {
         fl_thread_table_begin(waiter, FL_FOREVER, NULL, 0);
-        fl_wait_result result = fl_waitq_wait(waiter, FL_FOREVER);
+        taken = fl_waitq_wait(waiter, FL_FOREVER, FL_FOREVER) == FL_WAIT_GRANTED;
         fl_thread_table_end();
-        taken = result == FL_WAIT_GRANTED || (!waiter->told && fl_waitq_enter(waiter));
+    }
+    if (!taken) {
+        taken = !fl_waitq_leave(waiter, FL_CANCELLED);
     }
     MODEL_CHECK(taken || dead);
     model_poison(waiter);

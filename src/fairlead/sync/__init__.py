@@ -22,6 +22,7 @@ from fairlead._native import (
     Barrier,
     BoundedSemaphore,
     CombiningLock,
+    Condition,
     CountdownEvent,
     Event,
     Exchanger,
@@ -40,6 +41,7 @@ from fairlead._native import (
     SimpleQueue,
     StampedLock,
     StripedCounter,
+    blocking_in_tasks,
     select,
     select_async,
 )
@@ -48,6 +50,9 @@ from fairlead._native import (
 )
 from fairlead._native import (
     CombiningStatistics as CombiningStatistics,
+)
+from fairlead._native import (
+    ConditionStatistics as ConditionStatistics,
 )
 from fairlead._native import (
     CountdownStatistics as CountdownStatistics,
@@ -110,8 +115,6 @@ if TYPE_CHECKING:
         ChannelStatistics as ChannelStatistics,
     )
     from fairlead.sync._clock import ManualClock
-    from fairlead.sync._condition import Condition
-    from fairlead.sync._condition import ConditionStatistics as ConditionStatistics
     from fairlead.sync._deadlocks import Deadlock, Detector, detect_deadlocks, find_deadlocks
     from fairlead.sync._limiter import CapacityLimiter
     from fairlead.sync._limiter import CapacityLimiterStatistics as CapacityLimiterStatistics
@@ -139,8 +142,6 @@ _WHERE = {
     "CapacityLimiter": "_limiter",
     "CapacityLimiterStatistics": "_limiter",
     "ChannelStatistics": "_channels",
-    "Condition": "_condition",
-    "ConditionStatistics": "_condition",
     "Deadlock": "_deadlocks",
     "Detector": "_deadlocks",
     "Flag": "_once",
@@ -209,6 +210,7 @@ __all__ = [
     "Wait",
     "WatchReceiver",
     "WatchSender",
+    "blocking_in_tasks",
     "broadcast",
     "channel",
     "detect_deadlocks",

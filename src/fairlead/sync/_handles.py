@@ -10,7 +10,7 @@ from fairlead._native import (
     Barrier,
     BoundedSemaphore,
     BroadcastRing,
-    ConditionQueue,
+    Condition,
     CountdownEvent,
     Event,
     Gate,
@@ -40,7 +40,6 @@ Shared = (
     | Latch
     | LifoQueue[Any]
     | Lock
-    | ConditionQueue
     | PriorityQueue[Any]
     | Queue[Any]
     | RateLimiter
@@ -91,5 +90,21 @@ def _reduce(primitive: Any) -> tuple[Any, ...]:
     return _elsewhere, (name, _native.process(), handle(primitive))
 
 
+def _condition(lock: Lock, process: tuple[int, int, int], number: int) -> Condition:
+    if process != _native.process():
+        raise WrongProcessError("this Condition belongs to another process, and cannot be shared with this one")
+    return _native.attach(number, lock)  # type: ignore[no-any-return]
+
+
+def _reduce_condition(condition: Condition) -> tuple[Any, ...]:
+    if not isinstance(condition._lock, Lock):
+        raise TypeError(
+            "cannot pickle 'fairlead.sync.Condition' object: the holder of its RLock is known in one "
+            "interpreter only; make it with a Lock"
+        )
+    return _condition, (condition._lock, _native.process(), _native.handle(condition))
+
+
 for _type in Shared.__args__:
     copyreg.pickle(getattr(_type, "__origin__", _type), _reduce)
+copyreg.pickle(Condition, _reduce_condition)

@@ -26,7 +26,7 @@ from fairlead.wait import current_task, task_behind
 if TYPE_CHECKING:
     from traceback import FrameSummary
 
-_NAMES = {"ConditionQueue": "Condition", "Gate": "StartGate"}
+_NAMES = {"Gate": "StartGate"}
 """What the inner parts of a primitive are called outside."""
 
 _Place = tuple[CodeType, int]

@@ -14,7 +14,7 @@ from fairlead._native import Mailbox, Operation, current_task, use_mailboxes
 
 TYPE_CHECKING = False  # not typing's, which is slow to import: every program that waits imports this
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Callable, Iterator
     from types import ModuleType
     from typing import Any
 
@@ -27,7 +27,6 @@ __all__ = [
     "others_run",
     "postponed",
     "task_behind",
-    "uncancelled",
 ]
 
 _others: list[Callable[[], Mailbox | None]] = []
@@ -108,19 +107,6 @@ def task_behind(future: Any) -> object | None:
             return task  # type: ignore[no-any-return]
     gevent = sys.modules.get("fairlead.wait._gevent")
     return None if gevent is None else gevent.task_behind(future)
-
-
-async def uncancelled(call: Callable[[], Awaitable[Any]]) -> None:
-    """Awaits what the call returns until that succeeds. A cancellation meanwhile is raised afterwards."""
-    if "trio" in sys.modules:
-        from fairlead.wait import _trio
-
-        if _trio.task() is not None:
-            await _trio.uncancelled(call)
-            return
-    from fairlead.wait import _asyncio
-
-    await _asyncio.uncancelled(call)
 
 
 use_mailboxes(current_mailbox)

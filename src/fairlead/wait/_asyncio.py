@@ -7,7 +7,7 @@ for its end, but closing it, or collecting it, lets the table go; so the mailbox
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, ref
@@ -77,19 +77,3 @@ def task_behind(future: object) -> asyncio.Task[Any] | None:
         if isinstance(task := getattr(callback, "__self__", None), asyncio.Task):
             return task
     return None
-
-
-async def uncancelled(call: Callable[[], Awaitable[Any]]) -> None:
-    """See fairlead.wait. Every cancellation ends one future, so that the next is waited for."""
-    cancelled = None
-    while True:
-        try:
-            await call()
-            break
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        try:
-            raise cancelled
-        finally:
-            del cancelled  # no cycle through this frame

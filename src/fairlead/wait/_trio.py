@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from contextvars import copy_context
 from typing import Any
 
@@ -21,7 +21,7 @@ class _Future:
 
     def __init__(self) -> None:
         self._task = trio.lowlevel.current_task()
-        self._done = False
+        self._done = self._shielded = False
 
     def done(self) -> bool:
         return self._done
@@ -30,7 +30,12 @@ class _Future:
         self._done = True
         trio.lowlevel.reschedule(self._task, outcome.Value(value))
 
+    def shield(self) -> None:
+        self._shielded = True
+
     def _abort(self, _raise_cancel: Callable[[], Any]) -> Abort:
+        if self._shielded:  # the cancellation comes through at the next checkpoint
+            return Abort.FAILED
         self._done = True
         return Abort.SUCCEEDED
 
@@ -76,7 +81,7 @@ def mailbox() -> Mailbox | None:
         return None
     found = _mailbox.get()
     if found is None:
-        found = enlisted(Mailbox(_Future, None, _call_later))
+        found = enlisted(Mailbox(_Future, None, _call_later, _Future.shield))
         _mailbox.set(found)
         trio.lowlevel.spawn_system_task(_serve, found, name="fairlead.wait", context=copy_context())
     return found
@@ -90,9 +95,3 @@ def postponed(error: BaseException) -> bool:
 def task_behind(future: object) -> trio.lowlevel.Task | None:
     """The task that awaits this future, if it is one of this library."""
     return future._task if isinstance(future, _Future) else None
-
-
-async def uncancelled(call: Callable[[], Awaitable[Any]]) -> None:
-    """See fairlead.wait. The cancellation comes through at the next checkpoint."""
-    with trio.CancelScope(shield=True):
-        await call()

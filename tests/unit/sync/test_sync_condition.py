@@ -304,7 +304,7 @@ def test_exception_of_a_signal_handler_while_it_takes_the_lock_again_comes_when_
 def test_thread_s_wait_in_a_task_is_refused(condition: Condition) -> None:
     async def main() -> None:
         async with condition:
-            with pytest.raises(errors.DeadlockError, match="wait_async"):
+            with pytest.raises(errors.DeadlockError, match="_async"):
                 condition.wait(1)
             assert condition.locked()
         assert free(condition)

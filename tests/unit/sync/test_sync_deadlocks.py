@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import trio
-from waiting import PATIENCE_S, Thread, run, until, until_async
+from waiting import PATIENCE_S, Thread, blocking_tasks, run, until, until_async
 
 from fairlead.errors import DeadlockWarning, NotHeldError
 from fairlead.sync import (
@@ -178,7 +178,8 @@ def test_task_that_blocks_its_loop_for_a_thread_that_waits_for_another_of_its_ta
             await held.wait_async()
 
             async def block() -> None:
-                of_thread.acquire()
+                with blocking_tasks():
+                    of_thread.acquire()
                 give(of_thread)
 
             await asyncio.create_task(block())

@@ -58,7 +58,7 @@ def each(make: Callable[..., Any], *values: Any, **named: Any) -> list[Callable[
 MAKING: list[tuple[Any, str | None, list[Callable[[], Any]]]] = [
     (TypeError, None, [*each(Lock, 1), *each(Lock, on_owner_death=[1])]),
     (errors.UsageError, "'warn' or 'break'", each(Lock, on_owner_death=["ignore"])),
-    (TypeError, "not lock", each(Condition, threading.Lock())),
+    (TypeError, "not a _thread.lock", each(Condition, threading.Lock())),
     (ValueError, "fair", [partial(Condition, Lock(), fair=True)]),
     (errors.UsageError, "takes no lock that breaks", each(Condition, Lock(on_owner_death="break"))),
     (TypeError, None, [partial(type, "Mine", (RWLock,), {}), RWLockView, *each(RWLock, 1)]),
@@ -71,7 +71,7 @@ MAKING: list[tuple[Any, str | None, list[Callable[[], Any]]]] = [
     (ValueError, "more than 36 years", each(partial(RateLimiter, 1e-9), burst=[3])),
     (TypeError, "must be a ManualClock or None, not a int", each(partial(RateLimiter, 1), clock=[7])),
     (ValueError, "parties", each(Barrier, 0, -1, 2**40)),
-    (ValueError, "timeout", each(partial(Barrier, 2, None), math.nan, -0.5)),
+    (ValueError, "timeout", each(partial(Barrier, 2, None), math.nan)),
     (TypeError, "callable", each(partial(Barrier, 2), 3)),
     (TypeError, None, each(Barrier, "2")),
     (NO_COUNT, None, [*each(Latch, *NO_COUNTS), *each(CountdownEvent, *NO_COUNTS)]),

@@ -89,7 +89,8 @@ def test_waits_names_every_holder(holding: Holding) -> None:
 def waits_for_itself(blocked: Blocked, matches: str) -> None:
     with pytest.raises(DeadlockError, match=matches):
         blocked.wait()
-    assert not blocked.wait(timeout=1e-4)
+    with pytest.raises(DeadlockError):
+        blocked.wait(timeout=1e-4)
     assert not blocked.wait(False)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import trio
 from blockingcalls import HOLDINGS, LIMITER, Holding
-from waiting import Thread, run, until, until_async, waiting_task, waiting_thread
+from waiting import Thread, blocking_tasks, run, until, until_async, waiting_task, waiting_thread
 
 from fairlead.errors import BrokenLockError, NotHeldError, OwnerDeathWarning
 from fairlead.sync import CapacityLimiter, Condition, Event, Lock, RLock, select, waits
@@ -301,7 +301,7 @@ def test_token_on_behalf_of_a_task_that_is_done_may_be_returned_by_any_thread_an
         task = asyncio.create_task(asyncio.sleep(0))
         await task
         limiter.acquire_on_behalf_of(task)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), blocking_tasks():
             warnings.simplefilter("error")
             assert not limiter.acquire(timeout=0.001)
         limiter.release_on_behalf_of(task)

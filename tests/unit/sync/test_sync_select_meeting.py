@@ -69,7 +69,7 @@ def test_select_that_times_out_has_sent_and_received_nothing() -> None:
     assert nobody_waits(receiver)
 
 
-def test_signal_handlers_find_none_that_waits_and_one_that_raises_ends_it_with_nothing_sent() -> None:
+def test_signal_handlers_find_it_waiting_and_one_that_raises_ends_it_with_nothing_sent() -> None:
     sender, receiver = channel(0)
     event, handled = Event(), []
 
@@ -87,9 +87,34 @@ def test_signal_handlers_find_none_that_waits_and_one_that_raises_ends_it_with_n
         with pytest.raises(HandlerRan):
             select(sender.send_async(1), event.wait_async())
         sender_of_signals.result()
-    assert handled == [0, 0]
+    assert handled == [1, 1]
     assert nobody_waits(receiver)
     assert event.statistics().waiting == 0
+
+
+def send_by_select(sender: Any) -> None:
+    select(sender.send_async("sent"), Event().wait_async())
+
+
+@pytest.mark.parametrize("send", [lambda sender: sender.send("sent"), send_by_select], ids=["send", "select"])
+def test_what_a_handler_raises_after_it_has_taken_what_is_sent_comes_after_the_sending(send: Any) -> None:
+    sender, receiver = channel(0)
+    handled, ended = [], []
+
+    def handler() -> None:
+        handled.append(receiver.receive_nowait())
+        raise HandlerRan
+
+    with handling(handler):
+        sender_of_signals = interrupting(lambda: receiver.statistics().sending == 1)
+        with pytest.raises(HandlerRan):  # noqa: PT012
+            send(sender)
+            ended.append(1)
+            for _ in range(1000):
+                pass
+        sender_of_signals.result()
+    assert handled == ["sent"]
+    assert nobody_waits(receiver)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -135,7 +135,7 @@ def test_condition_is_seen_by_its_name() -> None:
 
     with waiter("the waiter", wait, notify):
         assert the_wait("the waiter").kind == "Condition"
-        assert the_wait("the waiter").primitive.startswith("<fairlead.sync.Condition at 0x")
+        assert the_wait("the waiter").primitive.startswith("<fairlead.sync.Condition <fairlead.sync.RLock")
 
 
 def test_select_is_listed_once_for_each_case_with_its_timeout() -> None:

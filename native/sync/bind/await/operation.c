@@ -35,25 +35,24 @@ PyObject *fl_operation_at(fl_state *state, PyObject *wrapper, fl_waitq *waitq, u
     self->attempt = NULL;
     self->conclude = NULL;
     self->finish = finish;
-    self->owner = 0;
+    self->staked = self->entered = false;
     self->wanted = wanted;
     self->phase = FL_OPERATION_NEW;
     PyObject_GC_Track(self);
     return (PyObject *)self;
 }
 
-void fl_operation_for(PyObject *op, uint64_t owner)
+void fl_operation_for(PyObject *op, fl_stake stake)
 {
-    ((fl_operation *)op)->owner = owner;
+    ((fl_operation *)op)->stake = stake;
+    ((fl_operation *)op)->staked = true;
 }
 
-static uint64_t holder(fl_operation *self)
+static fl_stake stake(fl_operation *self)
 {
-    if (self->owner) {
-        return self->owner;
-    }
     fl_state *state = PyType_GetModuleState(Py_TYPE(self));
-    return Py_TYPE(self->wrapper) == state->lock_type ? fl_owner_named(state) : fl_owner_task();
+    bool named = Py_TYPE(self->wrapper) == state->lock_type;
+    return fl_operation_stake(self, named ? fl_owner_named(state) : fl_owner_task());
 }
 
 PyObject *fl_operation_of(fl_state *state, PyObject *wrapper, uint32_t wanted, fl_attempt attempt,
@@ -75,7 +74,11 @@ PyObject *fl_operation_enter(fl_state *state, PyObject *wrapper, uint32_t wanted
     if (taken != 0) {
         return taken < 0 ? NULL : fl_operation_done(state);
     }
-    return fl_operation_of(state, wrapper, wanted, attempt, conclude);
+    PyObject *operation = fl_operation_of(state, wrapper, left, attempt, conclude);
+    if (operation != NULL) {
+        ((fl_operation *)operation)->entered = true;
+    }
+    return operation;
 }
 
 PyObject *fl_operation_meeting(fl_state *state, PyObject *wrapper, fl_meeting_side side, fl_handoff *handoff,
@@ -87,7 +90,7 @@ PyObject *fl_operation_meeting(fl_state *state, PyObject *wrapper, fl_meeting_si
         return NULL;
     }
     self->handoff = handoff;
-    self->owner = fl_meeting_place(&self->handoff);
+    fl_operation_for((PyObject *)self, fl_meeting_place(&self->handoff));
     return (PyObject *)self;
 }
 
@@ -97,8 +100,8 @@ static void drop_waiter(fl_operation *self)
     fl_waiter *waiter = self->waiter;
     self->waiter = NULL;
     self->wanted = waiter->wanted;
-    if (waiter->waitq->ops->forget != NULL) {
-        waiter->waitq->ops->forget(waiter); /* its request is the wrapper, which goes with the operation */
+    if (self->waitq->ops->forget != NULL) {
+        self->waitq->ops->forget(waiter); /* its request is the wrapper, which goes with the operation */
     }
     PyObject *future = fl_waiter_swap_future(waiter, NULL);
     fl_mailbox_forget(waiter);
@@ -148,16 +151,16 @@ PySendResult fl_operation_end(fl_operation *self, bool refused, PyObject **resul
     return *result == NULL ? PYGEN_ERROR : PYGEN_RETURN;
 }
 
-bool fl_operation_take(fl_operation *self, uint64_t owner)
+bool fl_operation_take(fl_operation *self, fl_stake stake)
 {
     fl_waitq *waitq = self->waitq;
     bool taken;
     if (waitq->ops->attempt == NULL) {
         taken = false;
     } else if (waitq->ops->wakes) {
-        FL_WAKING(taken = waitq->ops->attempt(waitq, self->wanted, owner));
+        FL_WAKING(taken = waitq->ops->attempt(waitq, self->wanted, stake));
     } else {
-        taken = waitq->ops->attempt(waitq, self->wanted, owner);
+        taken = waitq->ops->attempt(waitq, self->wanted, stake);
     }
     return taken;
 }
@@ -167,13 +170,11 @@ bool fl_operation_take(fl_operation *self, uint64_t owner)
 static int begin(fl_operation *self)
 {
     fl_waitq *waitq = self->waitq;
-    int taken = self->attempt != NULL ? self->attempt(self->wrapper, &self->wanted)
-                                      : fl_operation_take(self, holder(self));
+    int taken = self->entered           ? 0
+                : self->attempt != NULL ? self->attempt(self->wrapper, &self->wanted)
+                                        : fl_operation_take(self, stake(self));
     if (taken) {
         return taken;
-    }
-    if (fl_check_holders(self->wrapper, waitq) < 0) {
-        return -1;
     }
     fl_state *state = PyType_GetModuleState(Py_TYPE(self));
     PyObject *mailbox = fl_mailbox_here(state);
@@ -182,11 +183,11 @@ static int begin(fl_operation *self)
     }
     int outcome = -1;
     fl_mailbox *body;
-    PyObject *future = fl_mailbox_future(mailbox, &body);
+    PyObject *future = fl_mailbox_future(mailbox, false, &body);
     if (future == NULL || fl_await_future(future, &self->awaitable.inner) < 0) {
         goto done;
     }
-    self->waiter = fl_mailbox_waiter(body, waitq, self->wanted, holder(self));
+    self->waiter = fl_mailbox_waiter(body, waitq, self->wanted, stake(self));
     if (self->waiter == NULL) {
         fl_raise(fl_wrapper_state((PyObject *)self), LoopClosedError,
                  "the event loop of this task has been closed");
@@ -261,7 +262,7 @@ static PySendResult step(PyObject *op, PyObject *value, PyObject **result)
         Py_CLEAR(*result);
         if (self->waiter != NULL && fl_operation_rechecks(self)) {
             fl_operation_stop_timer(self);
-            FL_WAKING(fl_rate_look(self->waiter));
+            FL_WAKING(fl_waitq_retry(self->waiter));
         }
         state = FL_GRANTED;
         granted = self->waiter != NULL &&

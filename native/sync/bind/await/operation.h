@@ -16,17 +16,19 @@ typedef struct {
     PyObject *item;    /* for `finish`; may be NULL */
     PyObject *timer;   /* of the loop, for what comes by itself; may be NULL */
     fl_handoff *handoff; /* of a meeting: what goes over, and then what came: the other side writes here */
+    bool entered;      /* by fl_operation_enter, which has attempted it */
     bool selected;     /* by a selection, whose waiter may refer to `handoff` as long as this is there */
     fl_attempt attempt; /* NULL: the wait queue's */
     fl_conclude conclude; /* NULL: `finish` */
     fl_finish finish;
-    uint64_t owner; /* 0: the task that awaits it */
+    fl_stake stake; /* where it is `staked`; else that of the task that awaits it */
+    bool staked;
     uint32_t wanted;
     fl_operation_phase phase;
 } fl_operation;
 
 /* Takes from its wait queue without waiting. */
-bool fl_operation_take(fl_operation *self, uint64_t owner);
+bool fl_operation_take(fl_operation *self, fl_stake stake);
 
 /* What it ends with: its result, or an exception. */
 PySendResult fl_operation_end(fl_operation *self, bool refused, PyObject **result);
@@ -44,13 +46,13 @@ void fl_operation_recheck(fl_operation *self);
 /* What select() makes of one that is not awaited yet, and asks in its awaiting task's place. False, with an
    exception: it is none, was awaited, or cannot be one of several. */
 bool fl_operation_selectable(fl_state *state, PyObject *operation);
-/* The `owner` of its waiter: that which it has of its own, else the one that asks. */
-static inline uint64_t fl_operation_owner(const fl_operation *self, uint64_t mine)
+/* The stake of its waiter: that which it has of its own, else that of the one that asks. */
+static inline fl_stake fl_operation_stake(const fl_operation *self, uint64_t holder)
 {
-    return self->owner != 0 ? self->owner : mine;
+    return self->staked ? self->stake : FL_HOLDER(holder);
 }
 /* Takes without waiting: 1: taken; 0: not there, and *wanted is; -1: an exception. */
-int fl_operation_attempt(fl_operation *self, uint64_t owner, uint32_t *wanted);
+int fl_operation_attempt(fl_operation *self, uint64_t holder, uint32_t *wanted);
 /* It is over: what awaiting it would return, or NULL with an exception. */
 PyObject *fl_operation_finish(fl_operation *self, uint32_t wanted, bool refused);
 /* From now on nothing else can await it; the selection keeps it until no waiter refers to it. -1: an

@@ -28,17 +28,17 @@ bool fl_operation_selectable(fl_state *state, PyObject *op)
     }
     if (ops->marks) {
         fl_raise(state, UsageError,
-                        "a barrier, a condition and a combining lock cannot be selected: "
+                        "a barrier and a combiner cannot be selected: "
                         "leaving them has effects");
         return false;
     }
     return true;
 }
 
-int fl_operation_attempt(fl_operation *self, uint64_t owner, uint32_t *wanted)
+int fl_operation_attempt(fl_operation *self, uint64_t holder, uint32_t *wanted)
 {
     int taken = self->attempt != NULL ? self->attempt(self->wrapper, &self->wanted)
-                                      : fl_operation_take(self, fl_operation_owner(self, owner));
+                                      : fl_operation_take(self, fl_operation_stake(self, holder));
     *wanted = self->wanted;
     return taken;
 }

@@ -2,19 +2,20 @@
  * the task looks, and where there is nothing yet it awaits another future.
  */
 #include "sync/bind/await/operation.h"
-#include "sync/coordination/rate.h"
+#include "machine/clock.h"
 
 bool fl_operation_rechecks(const fl_operation *self)
 {
-    return self->waitq->ops->timed;
+    return self->waitq->ops->look != NULL;
 }
 
 int fl_operation_set_timer(fl_operation *self, PyObject *mailbox)
 {
-    int64_t sleep = fl_operation_rechecks(self) ? fl_rate_sleep(self->waiter) : FL_FOREVER;
-    if (sleep == FL_FOREVER) {
+    int64_t date = fl_operation_rechecks(self) ? self->waitq->ops->look(self->waiter) : FL_FOREVER;
+    if (date == FL_FOREVER) {
         return 0;
     }
+    int64_t now = fl_clock_now(), sleep = date > now ? date - now : 0;
     PyObject *look = PyObject_GetAttrString((PyObject *)self, "_recheck");
     self->timer = look == NULL ? NULL : fl_mailbox_timer(mailbox, sleep, look);
     Py_XDECREF(look);
@@ -26,7 +27,7 @@ int fl_operation_await_again(fl_operation *self)
     fl_state *state = PyType_GetModuleState(Py_TYPE(self));
     fl_mailbox *body;
     PyObject *mailbox = fl_mailbox_here(state);
-    PyObject *future = mailbox == NULL ? NULL : fl_mailbox_future(mailbox, &body);
+    PyObject *future = mailbox == NULL ? NULL : fl_mailbox_future(mailbox, false, &body);
     int outcome = future == NULL ? -1 : fl_await_future(future, &self->awaitable.inner);
     if (outcome == 0) {
         PyObject *before = fl_waiter_swap_future(self->waiter, Py_NewRef(future));

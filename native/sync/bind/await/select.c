@@ -6,9 +6,8 @@
  * decides.
  *
  * The two endings: a thread parks on the choice's word, with waiters that are allocated, because it keeps its
- * places while signal handlers run, but for those whose grant could not be given back; a task awaits one
- * future of its mailbox, which is the payload of every waiter (selection.c). A greenlet awaits as a task
- * does.
+ * places while signal handlers run; a task awaits one future of its mailbox, which is the payload of every
+ * waiter (selection.c). A greenlet awaits as a task does.
  */
 #include "sync/bind/await/select.h"
 
@@ -115,10 +114,10 @@ void fl_select_free(fl_select_room *room)
 void fl_select_prepare(fl_waiter *waiter, fl_choice *choice, PyObject *cases, uint32_t place)
 {
     const fl_operation *operation = fl_select_case(cases, place);
-    waiter->owner = fl_operation_owner(operation, waiter->owner);
+    waiter->stake = fl_operation_stake(operation, waiter->stake.holder);
     waiter->request = operation->wrapper;
     waiter->choice = choice;
-    waiter->place = place;
+    waiter->place_in_choice = place;
 }
 
 /* So that a signal which interrupted no sleep is seen (wait.c). */
@@ -139,19 +138,17 @@ static int wait_in_thread(fl_choice *choice, uint32_t first, int64_t deadline, u
             *winner = fl_choice_end(choice);
             return result == FL_WAIT_GRANTED;
         }
-        if (fl_choice_pause(choice)) {
-            continue; /* it has met: what signals raise comes after that */
-        }
         if (PyErr_CheckSignals() < 0) {
             *winner = fl_choice_end(choice);
-            if (*winner != FL_CHOICE_NONE) {
-                fl_waiter_abandon(choice->waiters[*winner], FL_CANCELLED);
+            const bool won = *winner != FL_CHOICE_NONE;
+            if (won && !fl_waiter_abandon(choice->waiters[*winner], FL_CANCELLED) &&
+                choice->waiters[*winner]->final) { /* it has met: what was raised comes after that */
+                fl_raise_later(choice->waiters[*winner]->request);
+                return 1;
             }
             return -1;
         }
-        if (generation == fl_fork_generation) {
-            fl_choice_resume(choice);
-        } else if (!fl_choice_decided(choice)) { /* the handler forked */
+        if (generation != fl_fork_generation && !fl_choice_decided(choice)) { /* the handler forked */
             fl_choice_begin(choice, first);
         }
     }
@@ -163,7 +160,8 @@ static PyObject *select_in_thread(fl_state *state, PyObject *cases, int64_t dead
     PyObject *result;
     uint32_t winner;
     fl_waiter *waiters = NULL;
-    if (!fl_select_at_once(&room, state, cases, fl_owner_thread(), &result)) {
+    if (!fl_select_at_once(&room, state, cases, fl_owner_thread(), &result) &&
+        (deadline == 0 || fl_refuse_to_block(state) == 0)) {
         waiters = calloc(room.choice.count, sizeof *waiters);
         if (waiters == NULL) {
             PyErr_NoMemory();
@@ -173,7 +171,7 @@ static PyObject *select_in_thread(fl_state *state, PyObject *cases, int64_t dead
         for (uint32_t i = 0; i < room.choice.count; i++) {
             room.choice.waiters[i] = &waiters[i];
             fl_waiter_init(&waiters[i], fl_select_case(cases, i)->waitq, room.wanted[i],
-                           fl_owner_thread());
+                           FL_HOLDER(fl_owner_thread()));
             fl_select_prepare(&waiters[i], &room.choice, cases, i);
         }
         int outcome = wait_in_thread(&room.choice, room.first, deadline, &winner);

@@ -108,11 +108,11 @@ static int enter_all(selection *self, fl_state *state, const uint32_t *wanted, u
         return -1;
     }
     fl_mailbox *body;
-    PyObject *future = fl_mailbox_future(mailbox, &body);
+    PyObject *future = fl_mailbox_future(mailbox, false, &body);
     bool whole = future != NULL && fl_await_future(future, &self->awaitable.inner) == 0;
     for (uint32_t i = 0; i < self->choice.count && whole; i++) {
         fl_waitq *waitq = fl_select_case(self->cases, i)->waitq;
-        fl_waiter *waiter = fl_mailbox_waiter(body, waitq, wanted[i], fl_owner_task());
+        fl_waiter *waiter = fl_mailbox_waiter(body, waitq, wanted[i], FL_HOLDER(fl_owner_task()));
         self->choice.waiters[i] = waiter;
         whole = waiter != NULL;
         if (whole) {

@@ -42,7 +42,7 @@ PyObject *fl_greenlet_wait(PyObject *operation, int64_t deadline)
     return result;
 }
 
-int fl_wait_greenlet(PyObject *what, fl_waitq *waitq, uint32_t wanted, uint64_t owner, int64_t deadline)
+int fl_wait_greenlet(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake stake, int64_t deadline)
 {
     fl_state *state = fl_wrapper_state(what);
     int here = fl_in_greenlet(state);
@@ -51,7 +51,7 @@ int fl_wait_greenlet(PyObject *what, fl_waitq *waitq, uint32_t wanted, uint64_t 
     }
     PyObject *operation = fl_operation_at(state, what, waitq, wanted, end_of_wait, NULL);
     if (operation != NULL) {
-        fl_operation_for(operation, owner);
+        fl_operation_for(operation, stake);
     }
     PyObject *result = fl_greenlet_wait(operation, deadline);
     int outcome = result == NULL ? -1 : result == Py_None ? 0 : (int)PyLong_AsLong(result);

@@ -12,6 +12,7 @@ typedef struct {
     PyObject *make_future;
     PyObject *running;    /* NULL: never known */
     PyObject *call_later; /* NULL: it has no timers */
+    PyObject *shield;     /* NULL: its futures need none */
     PyObject *weak;
 #ifdef Py_GIL_DISABLED
     PyObject *self_ref; /* a weak reference to this object, for a thread that has found it in `body` */
@@ -54,12 +55,12 @@ static mailbox *mailbox_of(fl_mailbox *body)
 
 static PyObject *mailbox_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    PyObject *make_future, *running = Py_None, *call_later = Py_None;
+    PyObject *make_future, *running = Py_None, *call_later = Py_None, *shield = Py_None;
     if (kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0) {
         PyErr_SetString(PyExc_TypeError, "a mailbox takes no keyword arguments");
         return NULL;
     }
-    if (!PyArg_UnpackTuple(args, "Mailbox", 1, 3, &make_future, &running, &call_later)) {
+    if (!PyArg_UnpackTuple(args, "Mailbox", 1, 4, &make_future, &running, &call_later, &shield)) {
         return NULL;
     }
     mailbox *self = (mailbox *)type->tp_alloc(type, 0);
@@ -69,6 +70,7 @@ static PyObject *mailbox_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     self->make_future = Py_NewRef(make_future);
     self->running = running == Py_None ? NULL : Py_NewRef(running);
     self->call_later = call_later == Py_None ? NULL : Py_NewRef(call_later);
+    self->shield = shield == Py_None ? NULL : Py_NewRef(shield);
     self->body = fl_mailbox_new();
     if (self->body == NULL) {
         Py_DECREF(self);
@@ -94,6 +96,7 @@ static int mailbox_traverse(PyObject *op, visitproc visit, void *arg)
     Py_VISIT(((mailbox *)op)->make_future);
     Py_VISIT(((mailbox *)op)->running);
     Py_VISIT(((mailbox *)op)->call_later);
+    Py_VISIT(((mailbox *)op)->shield);
     return 0;
 }
 
@@ -172,6 +175,7 @@ static int mailbox_clear(PyObject *op)
     Py_CLEAR(self->make_future);
     Py_CLEAR(self->running);
     Py_CLEAR(self->call_later);
+    Py_CLEAR(self->shield);
     return 0;
 }
 
@@ -193,12 +197,20 @@ static void mailbox_dealloc(PyObject *op)
     Py_DECREF(type);
 }
 
-PyObject *fl_mailbox_future(PyObject *op, fl_mailbox **body)
+PyObject *fl_mailbox_future(PyObject *op, bool shielded, fl_mailbox **body)
 {
     mailbox *self = (mailbox *)op;
     *body = self->body;
     fl_store(&self->body->home, fl_owner_thread(), relaxed); /* read by this thread */
-    return PyObject_CallNoArgs(self->make_future);
+    PyObject *future = PyObject_CallNoArgs(self->make_future);
+    if (future != NULL && shielded && self->shield != NULL) {
+        PyObject *done = PyObject_CallOneArg(self->shield, future);
+        if (done == NULL) {
+            Py_CLEAR(future);
+        }
+        Py_XDECREF(done);
+    }
+    return future;
 }
 
 #define LONGEST_TIMER 86400e9 /* a timer that fires too early is set again */
@@ -306,7 +318,7 @@ static bool drain_once(mailbox *self)
         fl_mailbox_seen(waiter);
         if (fl_load(&waiter->state, acquire) == FL_WOKEN) { /* pairs with the wake */
             if (!fl_waitq_retry(waiter)) {
-                if (waiter->waitq->ops->timed) {
+                if (waiter->waitq->ops->look != NULL) {
                     fl_mailbox_complete(module, waiter); /* the task sets its timer anew */
                 } else {
                     look_for_holder(waiter);

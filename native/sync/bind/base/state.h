@@ -34,6 +34,7 @@ int fl_run_handlers(void);
     INNER(section_type, fl_section_spec)                                                                   \
     PUBLIC(striped_type, fl_striped_spec)                                                                  \
     PUBLIC(condition_type, fl_condition_spec)                                                              \
+    PUBLIC(notice_type, fl_notice_spec)                                                                    \
     PUBLIC(barrier_type, fl_barrier_spec)                                                                  \
     PUBLIC(phaser_type, fl_phaser_spec)                                                                    \
     PUBLIC(event_type, fl_event_spec)                                                                      \
@@ -75,6 +76,7 @@ int fl_run_handlers(void);
     X(stamped_statistics, "fairlead.sync", StampedLockStatistics)                                          \
     X(combining_statistics, "fairlead.sync", CombiningStatistics)                                          \
     X(striped_statistics, "fairlead.sync", StripedCounterStatistics)                                       \
+    X(condition_statistics, "fairlead.sync", ConditionStatistics)                                          \
     X(barrier_statistics, "fairlead.sync", BarrierStatistics)                                              \
     X(phaser_statistics, "fairlead.sync", PhaserStatistics)                                                \
     X(event_statistics, "fairlead.sync", EventStatistics)                                                  \
@@ -109,7 +111,8 @@ int fl_run_handlers(void);
     X(name_trio, "trio")                                                                                   \
     X(name_dict, "__dict__")                                                                               \
     X(name_task, "task")                                                                                   \
-    X(name_gevent, "gevent.hub")
+    X(name_gevent, "gevent.hub")                                                                           \
+    X(name_ipykernel, "ipykernel")
 
 /* The functions of the module, by concern: fl_CONCERN_functions. */
 #define FL_FUNCTIONS(X)                                                                                    \

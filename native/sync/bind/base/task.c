@@ -184,7 +184,14 @@ static PyObject *current_task(PyObject *module, PyObject *Py_UNUSED(ignored))
     return task != NULL || PyErr_Occurred() ? task : Py_NewRef(Py_None);
 }
 
+static PyObject *blocking_in_tasks(PyObject *Py_UNUSED(module), PyObject *allowed)
+{
+    int allow = PyObject_IsTrue(allowed);
+    return allow < 0 ? NULL : PyBool_FromLong(fl_exchange(&fl_blocking_allowed, allow, relaxed)); /* by itself */
+}
+
 PyMethodDef fl_task_functions[] = {
+    {"blocking_in_tasks", blocking_in_tasks, METH_O, FL_DOC(module, blocking_in_tasks)},
     {"current_task", current_task, METH_NOARGS, FL_DOC(module, current_task)},
     {"name_tasks", FL_FAST(name_tasks), METH_FASTCALL, FL_DOC(module, name_tasks)},
     {"task_ended", task_ended, METH_O, FL_DOC(module, task_ended)},

@@ -74,7 +74,8 @@ static bool is_zero_or_one(PyObject *number)
     return !overflow && (value == 0 || value == 1);
 }
 
-int fl_deadline_parse(PyObject *blocking, PyObject *timeout, int64_t *deadline)
+/* `lock`: -1 is for ever, as of threading's Lock and RLock. *wait is in nanoseconds, or FL_FOREVER. */
+static int parse_wait(PyObject *blocking, PyObject *timeout, bool lock, int64_t *wait)
 {
     int block = blocking == NULL ? 1 : PyObject_IsTrue(blocking);
     if (block < 0) {
@@ -88,32 +89,47 @@ int fl_deadline_parse(PyObject *blocking, PyObject *timeout, int64_t *deadline)
     }
     double seconds = -1;
     if (timeout != NULL && timeout != Py_None) {
-        seconds = PyFloat_AsDouble(timeout);
+        seconds = PyFloat_AsDouble(timeout); /* once: an object may say another number each time */
         if (seconds == -1 && PyErr_Occurred()) {
             return -1;
         }
-        if (!block && seconds != -1) {
-            PyErr_SetString(PyExc_ValueError, "can't specify a timeout for a non-blocking call");
-            return -1;
-        }
-        if (isnan(seconds) || (seconds < 0 && seconds != -1)) {
-            PyErr_SetString(PyExc_ValueError, "timeout value must be a non-negative number, or None");
+        if (isnan(seconds)) {
+            PyErr_SetString(PyExc_ValueError, "timeout value must be a number of seconds, or None");
             return -1;
         }
         if (seconds > LONGEST_SECONDS) {
             PyErr_SetString(PyExc_OverflowError, "timeout value is too large, use None to wait for ever");
             return -1;
         }
+        if (lock && seconds == -1) {
+            timeout = NULL;
+        } else if (!block) {
+            PyErr_SetString(PyExc_ValueError, "can't specify a timeout for a non-blocking call");
+            return -1;
+        }
     }
-    if (!block || seconds == 0) {
-        *deadline = 0;
-    } else if (seconds < 0) {
-        *deadline = FL_FOREVER;
-    } else {
-        int64_t now = fl_clock_now(), wait = (int64_t)ceil(seconds * 1e9);
-        *deadline = wait < FL_FOREVER - 1 - now ? now + wait : FL_FOREVER - 1;
-    }
+    bool endless = timeout == NULL || timeout == Py_None;
+    *wait = !block ? 0 : endless ? FL_FOREVER : seconds <= 0 ? 0 : (int64_t)ceil(seconds * 1e9);
     return 0;
+}
+
+int fl_wait_parse(PyObject *blocking, PyObject *timeout, int64_t *wait)
+{
+    return parse_wait(blocking, timeout, false, wait);
+}
+
+static int64_t deadline_of(int64_t wait)
+{
+    int64_t now = wait == 0 || wait == FL_FOREVER ? 0 : fl_clock_now();
+    return wait == FL_FOREVER ? wait : wait < FL_FOREVER - 1 - now ? now + wait : FL_FOREVER - 1;
+}
+
+int fl_deadline_parse(PyObject *blocking, PyObject *timeout, int64_t *deadline)
+{
+    int64_t wait = 0;
+    int parsed = parse_wait(blocking, timeout, false, &wait);
+    *deadline = deadline_of(wait);
+    return parsed;
 }
 
 /* A signal that comes after the last look at it and before the thread sleeps, or that the kernel gives to
@@ -154,22 +170,31 @@ int fl_holder_ended(PyObject *what, fl_waitq *waitq)
     return warn_of_death(what, A_THREAD);
 }
 
-int fl_check_holders(PyObject *what, const fl_waitq *waitq)
+int fl_warn_if_gone(PyObject *what, fl_gone gone)
 {
-    bool lock = waitq->ops == &fl_sem_ops && waitq->flags & FL_WAITQ_OWNED;
-    if (!lock && waitq->ops != &fl_rw_ops) {
+    return gone == FL_NONE_GONE ? 0
+                                : warn_of_death(what, gone == FL_TASK_GONE ? "a task that has ended" : A_THREAD);
+}
+
+fl_atomic(bool) fl_blocking_allowed;
+
+int fl_refuse_to_block(fl_state *state)
+{
+    if (fl_load(&fl_blocking_allowed, relaxed)) { /* set by the program, before */
         return 0;
     }
-    fl_state *state = fl_wrapper_state(what);
-    const PyTypeObject *type = Py_TYPE(what);
-    int gone = type == state->rlock_type     ? fl_rlock_gone(what)
-               : type == state->side_type    ? fl_rwlock_view_gone(what)
-               : type == state->stamped_type ? fl_stamped_gone(what)
-                                             : FL_NONE_GONE;
-    if (gone <= 0) {
-        return gone;
+    PyObject *task = fl_task_here(state);
+    if (task == NULL) {
+        return PyErr_Occurred() ? -1 : 0;
     }
-    return warn_of_death(what, gone == FL_TASK_GONE ? "a task that has ended" : A_THREAD);
+    Py_DECREF(task);
+    int notebook = PyDict_Contains(state->modules, state->name_ipykernel); /* its cells are tasks */
+    if (notebook == 0) {
+        fl_raise(state, DeadlockError,
+                 "a task that waits in its loop's thread stops every task of the loop; await the call with "
+                 "_async, use `async with`, or see fairlead.sync.blocking_in_tasks()");
+    }
+    return notebook > 0 ? 0 : -1;
 }
 
 #ifdef PYPY_VERSION
@@ -193,78 +218,103 @@ int fl_run_handlers(void)
 }
 #endif
 
-/* `tells`: whether it warns of holders that have ended. */
-static int wait_thread(PyObject *what, fl_waitq *waitq, uint32_t wanted, uint64_t owner, int64_t deadline,
-                       bool tells)
+fl_waiter *fl_waiter_for(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake stake)
 {
-    int outcome = fl_wait_greenlet(what, waitq, wanted, owner, deadline);
+    fl_waiter *waiter = fl_thread_waiter(waitq, wanted, stake);
+    if (waiter == NULL) {
+        return (fl_waiter *)PyErr_NoMemory();
+    }
+    waiter->request = what;
+    return waiter;
+}
+
+int fl_sleep(fl_waiter *waiter, int64_t deadline, int *looks)
+{
+    bool told = waiter->told;
+    fl_wait_result result;
+    int64_t signals = fl_next_look(looks);
+    FL_BEGIN_SLEEP(waiter, deadline)
+    result = fl_waitq_wait(waiter, deadline, signals);
+    FL_END_SLEEP
+    if (result != FL_WAIT_INTERRUPTED) {
+        return result == FL_WAIT_REFUSED ? FL_REFUSAL : result == FL_WAIT_GRANTED;
+    }
+    if (PyErr_CheckSignals() < 0 ||
+        (!told && waiter->told && fl_holder_ended(waiter->request, waiter->waitq) < 0)) {
+        return -1;
+    }
+    if (waiter->generation != fl_fork_generation && /* the handler forked, and this is the child */
+        fl_load(&waiter->state, acquire) == FL_WAITING && /* pairs with settle */
+        fl_waitq_enter(waiter)) {
+        return 1;
+    }
+    return FL_AGAIN;
+}
+
+int fl_wait_in_place(fl_state *state, fl_waiter *waiter, int64_t deadline)
+{
+    int looks = 0, outcome = FL_REFUSAL;
+    if (fl_load(&waiter->state, acquire) != FL_REFUSED) { /* pairs with settle */
+        outcome = fl_refuse_to_block(state) < 0 ? -1 : FL_AGAIN;
+    }
+    while (outcome == FL_AGAIN) {
+        outcome = fl_sleep(waiter, deadline, &looks);
+    }
+    if (outcome < 0 && !fl_waiter_abandon(waiter, FL_CANCELLED) && waiter->final &&
+        fl_load(&waiter->state, acquire) == FL_GRANTED) { /* pairs with settle */
+        fl_raise_later(waiter->request);
+        outcome = 1;
+    }
+    return outcome;
+}
+
+int fl_wait_thread(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake stake, int64_t deadline)
+{
+    int outcome = fl_wait_greenlet(what, waitq, wanted, stake, deadline);
     if (outcome != FL_NO_GREENLET) {
         return outcome;
     }
-    if (tells && fl_check_holders(what, waitq) < 0) {
+    fl_waiter *waiter = fl_waiter_for(what, waitq, wanted, stake);
+    if (waiter == NULL) {
         return -1;
     }
-    fl_waiter waiter;
-    fl_waiter_init(&waiter, waitq, wanted, owner);
-    waiter.request = what;
-    int looks = 0;
-    bool said = !tells;
-    while (!fl_waitq_enter(&waiter)) {
-        if (fl_load(&waiter.state, relaxed) == FL_REFUSED) { /* not queued: no other thread reads it */
-            return FL_REFUSAL;
+    outcome = fl_waitq_enter(waiter) ? 1 : fl_wait_in_place(fl_wrapper_state(what), waiter, deadline);
+    fl_thread_waiter_done(waiter);
+    return outcome;
+}
+
+/* An exception that is to be raised later, in the place of one that came before. */
+static void keep_last(PyObject **type, PyObject **value, PyObject **traceback)
+{
+    Py_XDECREF(*type);
+    Py_XDECREF(*value);
+    Py_XDECREF(*traceback);
+    PyErr_Fetch(type, value, traceback);
+}
+
+int fl_wait_thread_always(PyObject *what, fl_waitq *waitq, fl_stake stake)
+{
+    PyObject *type = NULL, *value = NULL, *traceback = NULL;
+    int outcome, looks = 0;
+    while ((outcome = fl_wait_greenlet(what, waitq, 1, stake, FL_FOREVER)) < 0) {
+        keep_last(&type, &value, &traceback);
+    }
+    if (outcome == FL_NO_GREENLET) {
+        fl_waiter *waiter;
+        while ((waiter = fl_waiter_for(what, waitq, 1, stake)) == NULL) { /* for lack of memory */
+            keep_last(&type, &value, &traceback);
         }
-        fl_wait_result result;
-        waiter.look = fl_next_look(&looks);
-        FL_BEGIN_SLEEP(&waiter, deadline)
-        result = fl_waitq_wait(&waiter, deadline);
-        FL_END_SLEEP
-        if (result == FL_WAIT_REFUSED) {
-            return FL_REFUSAL;
-        }
-        if (result != FL_WAIT_INTERRUPTED) {
-            return result == FL_WAIT_GRANTED;
-        }
-        if (PyErr_CheckSignals() < 0) {
-            return -1;
-        }
-        if (waiter.told && !said) {
-            said = true;
-            int ended = fl_holder_ended(what, waitq);
-            if (ended != 0) {
-                return ended;
+        outcome = fl_waitq_enter(waiter);
+        while (outcome != 1) {
+            outcome = fl_sleep(waiter, FL_FOREVER, &looks);
+            if (outcome < 0) {
+                keep_last(&type, &value, &traceback);
             }
         }
+        fl_thread_waiter_done(waiter);
     }
-    return 1;
-}
-
-int fl_wait_thread(PyObject *what, fl_waitq *waitq, uint32_t wanted, uint64_t owner, int64_t deadline)
-{
-    return wait_thread(what, waitq, wanted, owner, deadline, true);
-}
-
-int fl_wait_in_place(fl_waiter *waiter, int64_t deadline)
-{
-    int looks = 0;
-    for (;;) {
-        fl_wait_result result;
-        waiter->look = fl_next_look(&looks);
-        FL_BEGIN_SLEEP(waiter, deadline)
-        result = fl_waitq_wait_in_place(waiter, deadline);
-        FL_END_SLEEP
-        if (result != FL_WAIT_INTERRUPTED) {
-            return result == FL_WAIT_REFUSED ? FL_REFUSAL : result == FL_WAIT_GRANTED;
-        }
-        if (PyErr_CheckSignals() < 0) {
-            fl_waiter_abandon(waiter, FL_CANCELLED);
-            return -1;
-        }
-        if (waiter->generation != fl_fork_generation && /* the handler forked, and this is the child */
-            fl_load(&waiter->state, acquire) == FL_WAITING &&
-            fl_waitq_enter(waiter)) { /* pairs with settle */
-            return 1;
-        }
-    }
+    PyErr_Restore(type, value, traceback);
+    return type == NULL ? 0 : -1;
 }
 
 fl_sem_result fl_permits_give_slow(fl_waitq *waitq, uint32_t count)
@@ -272,20 +322,6 @@ fl_sem_result fl_permits_give_slow(fl_waitq *waitq, uint32_t count)
     fl_sem_result result;
     FL_WAKING(result = fl_sem_give_slow(waitq, count));
     return result;
-}
-
-int fl_wait_thread_always(PyObject *what, fl_waitq *waitq, uint64_t owner)
-{
-    PyObject *type = NULL, *value = NULL, *traceback = NULL;
-    /* what a warning raised once is not raised again and again */
-    while (wait_thread(what, waitq, 1, owner, FL_FOREVER, type == NULL) < 0) {
-        Py_XDECREF(type);
-        Py_XDECREF(value);
-        Py_XDECREF(traceback);
-        PyErr_Fetch(&type, &value, &traceback);
-    }
-    PyErr_Restore(type, value, traceback);
-    return type == NULL ? 0 : -1;
 }
 
 PyObject *fl_record(PyTypeObject *type, const long *values, int count, int booleans)
@@ -380,7 +416,10 @@ int fl_acquire_parse(const char *function, PyObject *const *args, Py_ssize_t cou
     if (fl_arguments(function, names, args, count, kwnames, values) < 0) {
         return -1;
     }
-    return fl_deadline_parse(values[0], values[1], deadline);
+    int64_t wait = 0;
+    int parsed = parse_wait(values[0], values[1], true, &wait);
+    *deadline = deadline_of(wait);
+    return parsed;
 }
 
 int fl_timeout_argument(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *kwnames,

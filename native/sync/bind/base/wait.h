@@ -27,6 +27,7 @@ typedef struct {
     fl_waitq *waitq;
     PyObject *weak;
     fl_atomic(fl_shared *) shared; /* NULL: no other interpreter has it */
+    fl_atomic(struct fl_lost *) lost; /* of a lock: see locks/lost.h */
 } fl_wrapper;
 
 static inline fl_waitq *fl_wrapper_waitq(PyObject *wrapper)
@@ -53,14 +54,19 @@ void fl_wrapper_dealloc(PyObject *self);
 fl_shared *fl_bounded_share(PyObject *op, uint32_t type);
 fl_shared *fl_barrier_share(PyObject *op, uint32_t type);
 fl_shared *fl_broadcast_share(PyObject *op, uint32_t type);
+/* A Condition with this Lock, over the queue that another interpreter's has, whose reference it steals; NULL with
+   an exception. */
+PyObject *fl_condition_with(PyObject *lock, fl_waitq *waitq);
 /* Of an object that was just made for what several interpreters have. */
 void fl_bounded_attach(PyObject *op, fl_shared *shared);
 void fl_broadcast_attach(PyObject *op, fl_shared *shared);
 
-/* The deadline that `blocking` and `timeout` (either may be NULL) mean, as in threading: 0 for "do not wait".
-   None is, as -1, for ever. -1 with an exception set: nan, negative, too large, or a time-out for a call that
-   does not block. */
+/* The deadline that `blocking` and `timeout` (either may be NULL) mean, as in threading: 0 for "do not wait",
+   which a negative time-out is, too; None is for ever. -1 with an exception set: nan, too large, or a time-out for
+   a call that does not block. */
 int fl_deadline_parse(PyObject *blocking, PyObject *timeout, int64_t *deadline);
+/* The same in nanoseconds from now on, or FL_FOREVER. */
+int fl_wait_parse(PyObject *blocking, PyObject *timeout, int64_t *wait);
 
 /* Around the sleep of a thread that waits by this waiter (of a choice, by any of its waiters): detaches, and
    says in the thread table what it sleeps for, so that sync.waits() can tell: the object in the waiter's
@@ -76,42 +82,48 @@ int fl_deadline_parse(PyObject *blocking, PyObject *timeout, int64_t *deadline);
         Py_END_ALLOW_THREADS                                                                               \
     }
 
-/* Waits in this thread, which is attached, detaches meanwhile, and runs signal handlers. 1: taken; 0: timed
-   out; -1: an exception of a signal handler; FL_REFUSAL: the wait queue was closed. But for 1 nothing is
-   taken. `what`: the object that it waits for, which is what sync.waits() shows. */
+/* Waits in this thread, which is attached, detaches meanwhile, and runs signal handlers, in its place. 1: taken;
+   0: timed out; -1: an exception, as of a signal handler, or because a task runs in this thread, whose loop
+   would stand still; FL_REFUSAL: the wait queue was closed. But for 1 nothing is taken. `what`: the object that
+   it waits for, which is what sync.waits() shows. */
 #define FL_REFUSAL 2
-int fl_wait_thread(PyObject *what, fl_waitq *waitq, uint32_t wanted, uint64_t owner, int64_t deadline);
+int fl_wait_thread(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake stake, int64_t deadline);
+
+/* Before a thread waits: -1 with a DeadlockError, if a task runs in it, unless blocking is allowed there. */
+extern fl_atomic(bool) fl_blocking_allowed;
+int fl_refuse_to_block(fl_state *state);
 
 /* When a thread that waits looks for signals next; *looks is 0 at first. */
 int64_t fl_next_look(int *looks);
 
-/* Waits for an allocated waiter that is queued, in its place whatever signals come. As fl_wait_thread; with
-   -1 the waiter is settled, and what it may have been granted is given back. */
-int fl_wait_in_place(fl_waiter *waiter, int64_t deadline);
+/* This thread's waiter (fl_thread_waiter) for this object; NULL with an exception. */
+fl_waiter *fl_waiter_for(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake stake);
+/* One sleep of it, once it has entered, and the signal handlers that are due. 1: it has been granted; 0: its time
+   was over, and it has left; FL_REFUSAL; FL_AGAIN: none of these yet; -1: an exception, and it waits still. */
+#define FL_AGAIN 4
+int fl_sleep(fl_waiter *waiter, int64_t deadline, int *looks);
+/* Sleeps until it is over, if the thread may block. As fl_wait_thread; with -1 the waiter is settled, and what it may have been granted is
+   given back. Where that cannot be it is 1, and what a handler has raised is raised afterwards. */
+int fl_wait_in_place(fl_state *state, fl_waiter *waiter, int64_t deadline);
 
 /* Attached, by a waiter that has found that the wait queue's holder has ended: the lock breaks (FL_REFUSAL),
    or a warning says so (0; -1: which raised). */
 int fl_holder_ended(PyObject *what, fl_waitq *waitq);
 
-/* Attached, by one that is about to wait: of a primitive that knows its holders, whether one of them is a
-   task or a thread that has ended; then a warning says so (-1: which raised). At most so many are looked
-   at. */
+/* By a primitive that knows its holders, before it waits: warns if one of them is a task or a thread that has
+   ended (-1: which raised). At most so many are looked at. */
 #define FL_HOLDERS_CHECKED 16
-int fl_check_holders(PyObject *what, const fl_waitq *waitq);
-/* What it asks. FL_NONE_GONE, FL_TASK_GONE, FL_THREAD_GONE; -1: an exception. */
-enum { FL_NONE_GONE, FL_TASK_GONE, FL_THREAD_GONE };
-int fl_rlock_gone(PyObject *self);
-int fl_rwlock_view_gone(PyObject *self);
-int fl_stamped_gone(PyObject *self);
+typedef enum { FL_NONE_GONE, FL_TASK_GONE, FL_THREAD_GONE } fl_gone;
+int fl_warn_if_gone(PyObject *what, fl_gone gone);
 
-/* fl_wait_thread for ever, and for a lock that must be had: an exception of a signal handler waits until it
-   is taken (-1). */
-int fl_wait_thread_always(PyObject *what, fl_waitq *waitq, uint64_t owner);
+/* Takes a lock that must be had, for ever: an exception of a signal handler waits until it is taken (-1, with the
+   last one set). */
+int fl_wait_thread_always(PyObject *what, fl_waitq *waitq, fl_stake stake);
 
 /* As fl_wait_thread, in a thread where gevent's hub runs: only the greenlet that calls waits. Where none
    does, FL_NO_GREENLET, and nothing has been done. */
 #define FL_NO_GREENLET 3
-int fl_wait_greenlet(PyObject *what, fl_waitq *waitq, uint32_t wanted, uint64_t owner, int64_t deadline);
+int fl_wait_greenlet(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake stake, int64_t deadline);
 
 /* Whether this thread's hub can run others while the caller waits; -1: an exception. */
 int fl_in_greenlet(fl_state *state);
@@ -142,8 +154,8 @@ PyObject *fl_operation_meeting(fl_state *state, PyObject *wrapper, fl_meeting_si
 
 /* An awaitable that ends as is settled by the waiter's `wanted`, which is given as it was left. `attempt`: a
    way of the wrapper's own to take without waiting: 1: taken, 0: not there, -1: an exception; NULL: the wait
-   queue's. It is called when the awaitable is awaited, in the task that awaits, and may change what is
-   wanted. */
+   queue's. It is called when the awaitable is awaited, in the task that awaits, may change what is wanted, and
+   warns of holders that have ended. */
 typedef PyObject *(*fl_conclude)(PyObject *wrapper, uint32_t wanted, bool refused);
 typedef int (*fl_attempt)(PyObject *wrapper, uint32_t *wanted);
 PyObject *fl_operation_of(fl_state *state, PyObject *wrapper, uint32_t wanted, fl_attempt attempt,
@@ -193,8 +205,8 @@ PySendResult fl_iterator_send(PyObject *iterator, PyObject *value, PyObject **re
 /* *inner becomes the iterator of the future, which is what it awaits; -1 with an exception. */
 int fl_await_future(PyObject *future, PyObject **inner);
 
-/* For this holder instead of the task that awaits it. */
-void fl_operation_for(PyObject *operation, uint64_t owner);
+/* With this stake instead of that of the task that awaits it. */
+void fl_operation_for(PyObject *operation, fl_stake stake);
 
 /* An awaitable that is done; for `async with`, which awaits at once, and for what never waits. */
 PyObject *fl_operation_done(fl_state *state);
@@ -295,20 +307,6 @@ static inline uint64_t fl_caller_owner(const fl_caller *me)
     return me->task == NULL ? me->thread : me->thread | FL_OWNER_TASK;
 }
 
-/* How an RLock is held: by which task or greenlet (a reference; NULL: by this thread), and how often. */
-typedef struct {
-    PyObject *task;
-    uint32_t depth;
-} fl_rlock_hold;
-
-/* Of an RLock that the caller holds: lets go of it entirely, and says how it was held. */
-fl_rlock_hold fl_rlock_save(PyObject *self);
-/* Takes it again like that, whatever signal handlers raise meanwhile: -1 with the last exception set, and
-   it is taken nevertheless. */
-int fl_rlock_restore(PyObject *self, fl_rlock_hold before);
-/* 1: the caller holds it; -1 with an exception set. */
-int fl_rlock_is_mine(PyObject *self);
-
 /* The Mailbox of the loop that runs in this thread, as the finder says; a new reference, or NULL with an
    exception set. */
 PyObject *fl_mailbox_here(fl_state *state);
@@ -318,8 +316,9 @@ PyObject *fl_running_loop(fl_state *state);
 /* The task of this loop that runs in this thread, the same way. */
 PyObject *fl_asyncio_task(fl_state *state, PyObject *loop);
 
-/* A future of this Mailbox's loop, and its body (borrowed); NULL with an exception set. */
-PyObject *fl_mailbox_future(PyObject *mailbox, fl_mailbox **body);
+/* A future of this Mailbox's loop, and its body (borrowed); NULL with an exception set. `shielded`: no
+   cancellation ends it, where its library would go on to cancel. */
+PyObject *fl_mailbox_future(PyObject *mailbox, bool shielded, fl_mailbox **body);
 
 /* Calls the function, in this Mailbox's loop, after so many nanoseconds: what has a cancel(); NULL with an
    exception set. */
@@ -374,7 +373,8 @@ int64_t fl_permits_parse(const fl_waitq *waitq, PyObject *number, const char *li
 int64_t fl_permits_argument(const char *method, const fl_waitq *waitq, PyObject *const *args,
                             Py_ssize_t count, PyObject *kwnames, const char *limit);
 
-/* The deadline that the arguments (blocking=True, timeout=None) mean; -1 with an exception set. */
+/* The deadline that a lock's arguments (blocking=True, timeout=None) mean, where a time-out of -1 is for ever; -1
+   with an exception set. */
 int fl_acquire_parse(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *kwnames,
                      int64_t *deadline);
 static inline int fl_acquire_arguments(const char *function, PyObject *const *args, Py_ssize_t count,

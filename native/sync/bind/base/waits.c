@@ -67,10 +67,11 @@ static sight *copy(sights *found, const fl_waiter *waiter, int64_t space)
     if (seen == NULL) {
         return NULL;
     }
-    fl_waitq_ref(waiter->waitq);
-    seen->waitq = waiter->waitq;
-    seen->owned = waiter->waitq->flags & FL_WAITQ_OWNED;
-    seen->owner = fl_load(&waiter->waitq->owner, relaxed); /* a figure to show */
+    fl_waitq *waitq = fl_load(&waiter->waitq, acquire); /* pairs with fl_condition_give */
+    fl_waitq_ref(waitq);
+    seen->waitq = waitq;
+    seen->owned = waitq->flags & FL_WAITQ_OWNED;
+    seen->owner = fl_load(&waitq->owner, relaxed); /* a figure to show */
     /* of a task's it is written once, under another lock, by when it is queued */
     seen->since = __atomic_load_n(&waiter->since, __ATOMIC_RELAXED);
     seen->space = space;
@@ -116,7 +117,7 @@ static void see_task(void *context, const fl_mailbox *mailbox, fl_waiter *waiter
     }
     seen->number = fl_load(&mailbox->home, relaxed) | FL_OWNER_TASK; /* a figure to show */
     if (seen->owned) { /* the holder-to-be; elsewhere the field may mean something else */
-        seen->number |= waiter->owner & ~FL_OWNER_PLACE;
+        seen->number |= waiter->stake.holder & ~FL_OWNER_PLACE;
     }
     seen->deadline = FL_FOREVER;
     fl_waiter_ref(waiter);

@@ -1,8 +1,6 @@
 /* Barrier: the barrier in core, as threading.Barrier and asyncio.Barrier at once. */
 #include "sync/bind/base/wait.h"
 
-#include <stdlib.h>
-
 #include "sync/coordination/barrier.h"
 
 typedef struct {
@@ -87,22 +85,19 @@ static PyObject *barrier_wait(PyObject *self, PyObject *const *args, Py_ssize_t 
     if (greenlet != 0) {
         return greenlet < 0 ? NULL : wait_as_greenlet(self, deadline);
     }
-    fl_waiter *waiter = malloc(sizeof *waiter);
+    fl_waitq *waitq = fl_wrapper_waitq(self); /* one that leaves would break it: it is not to enter */
+    if (!fl_barrier_broken(waitq) && fl_waitq_waiting(waitq) + 1 < waitq->limit && deadline != 0 &&
+        fl_refuse_to_block(fl_wrapper_state(self)) < 0) {
+        return NULL;
+    }
+    fl_waiter *waiter = fl_waiter_for(self, fl_wrapper_waitq(self), 0, (fl_stake){0});
     if (waiter == NULL) {
-        return PyErr_NoMemory();
+        return NULL;
     }
-    fl_waiter_init(waiter, fl_wrapper_waitq(self), 0, 0);
-    waiter->request = self;
-    int through = 1;
-    if (!fl_waitq_enter(waiter)) {
-        through = fl_wait_in_place(waiter, deadline);
-    }
+    int through = fl_waitq_enter(waiter) ? 1 : fl_wait_in_place(fl_wrapper_state(self), waiter, deadline);
     uint32_t wanted = waiter->wanted;
-    free(waiter);
-    if (through == 1 || (through == 0 && (wanted & FL_BARRIER_THROUGH))) {
-        return pass(self, wanted);
-    }
-    return through < 0 ? NULL : broken(self);
+    fl_thread_waiter_done(waiter);
+    return through == 1 ? pass(self, wanted) : through < 0 ? NULL : broken(self);
 }
 
 static PyObject *barrier_wait_async(PyObject *self, PyObject *Py_UNUSED(ignored))

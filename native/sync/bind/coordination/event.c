@@ -28,7 +28,7 @@ static PyObject *event_wait(PyObject *self, PyObject *const *args, Py_ssize_t co
     }
     int woken = fl_flag_is_set(fl_wrapper_waitq(self));
     if (!woken && deadline > 0) {
-        woken = fl_wait_thread(self, fl_wrapper_waitq(self), 0, 0, deadline);
+        woken = fl_wait_thread(self, fl_wrapper_waitq(self), 0, (fl_stake){0}, deadline);
     }
     return woken < 0 ? NULL : PyBool_FromLong(woken);
 }

@@ -143,9 +143,9 @@ static PyObject *phaser_arrive_and_deregister(PyObject *op, PyObject *Py_UNUSED(
 static PyObject *wait_for(PyObject *op, uint32_t phase, int64_t deadline, const char *late)
 {
     fl_waitq *waitq = fl_wrapper_waitq(op);
-    int outcome = fl_phaser_ops.attempt(waitq, phase, 0);
+    int outcome = fl_phaser_ops.attempt(waitq, phase, (fl_stake){0});
     if (!outcome && deadline > 0) {
-        outcome = fl_wait_thread(op, waitq, phase, 0, deadline);
+        outcome = fl_wait_thread(op, waitq, phase, (fl_stake){0}, deadline);
     }
     if (outcome == 0) {
         return fl_raise(fl_wrapper_state(op), WaitTimeoutError, late);

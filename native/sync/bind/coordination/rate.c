@@ -8,95 +8,68 @@
 
 #define BURST ", the burst: more never gather"
 
-/* Nanoseconds that these allow; FL_FOREVER; -1 with an exception set. */
-static int64_t parse_timeout(PyObject *blocking, PyObject *timeout)
-{
-    int64_t deadline;
-    if (fl_deadline_parse(blocking, timeout, &deadline) < 0) {
-        return -1;
-    }
-    return deadline == 0 || deadline == FL_FOREVER ? deadline
-                                                   : (int64_t)ceil(PyFloat_AsDouble(timeout) * 1e9);
-}
-
 static int64_t plus(int64_t date, int64_t wait)
 {
     return wait < FL_FOREVER - date ? date + wait : FL_FOREVER;
 }
 
 /* As fl_wait_greenlet. */
-static int wait_in_greenlet(PyObject *self, uint32_t wanted, int64_t timeout)
+static int wait_in_greenlet(PyObject *self, uint32_t wanted, int64_t deadline, int64_t latest)
 {
     int here = fl_in_greenlet(fl_wrapper_state(self));
     if (here <= 0) {
         return here < 0 ? -1 : FL_NO_GREENLET;
     }
-    if (fl_rate_delay(fl_wrapper_waitq(self), wanted) > timeout) {
+    fl_waitq *waitq = fl_wrapper_waitq(self);
+    if (plus(fl_rate_now(waitq), fl_rate_delay(waitq, wanted)) > latest) {
         return 0;
     }
     PyObject *operation = fl_operation_new(fl_wrapper_state(self), self, wanted, NULL);
-    PyObject *result = fl_greenlet_wait(operation, plus(fl_clock_now(), timeout));
+    PyObject *result = fl_greenlet_wait(operation, deadline);
     int outcome = result == NULL ? -1 : result == Py_True;
     Py_XDECREF(result);
     return outcome;
 }
 
 /* 1: taken; 0: not within the time, and this is known; -1: an exception. */
-static int take(PyObject *self, uint32_t wanted, int64_t timeout)
+static int take(PyObject *self, uint32_t wanted, int64_t wait)
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
     if (fl_rate_try(waitq, wanted)) {
         return 1;
     }
-    if (timeout == 0) {
+    if (wait == 0) {
         return 0;
     }
-    int outcome = wait_in_greenlet(self, wanted, timeout);
+    /* where its clock stands still a time-out is of that time, and who waits is served before it is over */
+    int64_t latest = plus(fl_rate_now(waitq), wait), deadline = fl_rate_stands(waitq) ? FL_FOREVER : latest;
+    int outcome = wait_in_greenlet(self, wanted, deadline, latest);
     if (outcome != FL_NO_GREENLET) {
         return outcome;
     }
-    fl_waiter waiter;
-    fl_waiter_init(&waiter, waitq, wanted, fl_owner_thread());
-    waiter.request = self;
-    int64_t latest = plus(fl_rate_now(waitq), timeout);
-    int looks = 0;
-    while (!fl_rate_enter(&waiter, latest)) {
-        if (fl_load(&waiter.state, acquire) == FL_REFUSED) { /* by fl_rate_enter, which has not queued it */
-            return 0;
-        }
-        /* where the clock stands still, a waiter is served before its time is over */
-        int64_t deadline = fl_rate_sleep(&waiter) == FL_FOREVER ? FL_FOREVER : latest;
-        int64_t next = fl_next_look(&looks);
-        fl_wait_result result;
-        FL_BEGIN_SLEEP(&waiter, deadline)
-        result = fl_rate_wait(&waiter, next < deadline ? next : deadline);
-        FL_END_SLEEP
-        if (result == FL_WAIT_GRANTED) {
-            return 1;
-        }
-        if (result == FL_WAIT_TIMED_OUT && deadline <= next) {
-            return 0;
-        }
-        if (PyErr_CheckSignals() < 0) {
-            return -1;
-        }
+    fl_waiter *waiter = fl_waiter_for(self, waitq, wanted, (fl_stake){0});
+    if (waiter == NULL) {
+        return -1;
     }
-    return 1;
+    waiter->look = latest;
+    outcome = fl_waitq_enter(waiter) ? 1 : fl_wait_in_place(fl_wrapper_state(self), waiter, deadline);
+    fl_thread_waiter_done(waiter);
+    return outcome == FL_REFUSAL ? 0 : outcome;
 }
 
 static PyObject *rate_acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    int64_t timeout = FL_FOREVER, wanted = 1;
+    int64_t wait = FL_FOREVER, wanted = 1;
     if (count > 0 || kwnames != NULL) {
         static const char *const names[] = {"blocking", "timeout", "n", NULL};
         PyObject *values[3];
         if (fl_arguments("acquire", names, args, count, kwnames, values) < 0 ||
-            (timeout = parse_timeout(values[0], values[1])) < 0 ||
+            fl_wait_parse(values[0], values[1], &wait) < 0 ||
             (wanted = fl_permits_parse(fl_wrapper_waitq(self), values[2], BURST)) < 0) {
             return NULL;
         }
     }
-    int taken = take(self, (uint32_t)wanted, timeout);
+    int taken = take(self, (uint32_t)wanted, wait);
     return taken < 0 ? NULL : PyBool_FromLong(taken);
 }
 

@@ -144,40 +144,53 @@ static PyObject *combining_run(PyObject *op, PyObject *function)
     if (fl_combine_try(waitq)) {
         return lead(self, function);
     }
-    if (fl_load(&waitq->owner, relaxed) == fl_owner_thread()) { /* our own */
+    uint64_t holder = fl_load(&waitq->owner, relaxed); /* ours only by what this thread did, or was granted */
+    if ((holder & ~(uint64_t)FL_OWNER_TASK) == fl_owner_thread()) {
         return fl_raise(fl_wrapper_state(op), DeadlockError,
-                        "this lock is running the function that calls run(), and would wait for itself for "
-                        "ever; call what is to be run directly");
+                        "this thread, or a task of it, has its turn, and would wait for itself for ever; call "
+                        "what is to be run directly, or await run_async()");
+    }
+    if (fl_refuse_to_block(fl_wrapper_state(op)) < 0) {
+        return NULL;
     }
     PyObject *mine = section_new(self, function);
     if (mine == NULL) {
         return NULL;
     }
-    fl_waiter waiter;
-    fl_waiter_init(&waiter, waitq, 0, 0);
-    waiter.request = mine;
-    fl_combine_result result = FL_COMBINE_LEADS;
-    int looks = 0;
-    while (!fl_waitq_enter(&waiter)) {
-        waiter.look = fl_next_look(&looks);
-        FL_BEGIN_SLEEP(&waiter, FL_FOREVER)
-        result = fl_combine_wait(&waiter);
-        FL_END_SLEEP
-        if (result != FL_COMBINE_INTERRUPTED) {
-            break;
-        }
-        if (PyErr_CheckSignals() < 0) {
-            Py_DECREF(mine);
-            return NULL;
-        }
-        result = FL_COMBINE_LEADS;
+    fl_waiter *waiter = fl_waiter_for(mine, waitq, 0, FL_HOLDER(fl_owner_thread()));
+    if (waiter == NULL) {
+        Py_DECREF(mine);
+        return NULL;
     }
-    PyObject *value;
-    if (result == FL_COMBINE_LEADS) {
+    bool leads = fl_waitq_enter(waiter);
+    PyObject *value = NULL;
+    if (!leads) {
+        PyObject *type = NULL, *error = NULL, *traceback = NULL; /* of a handler, while another runs it */
+        int outcome, looks = 0;
+        do {
+            outcome = fl_sleep(waiter, FL_FOREVER, &looks);
+            if (outcome < 0) {
+                Py_XDECREF(type);
+                Py_XDECREF(error);
+                Py_XDECREF(traceback);
+                PyErr_Fetch(&type, &error, &traceback);
+            }
+        } while (outcome != 1 && (type == NULL || !fl_waitq_leave(waiter, FL_CANCELLED)));
+        leads = outcome == 1 && fl_load(&waiter->state, acquire) == FL_GRANTED; /* pairs with the grant */
+        if (type != NULL && leads) {
+            FL_WAKING(fl_combine_pass(waitq));
+            leads = false;
+        } else if (type == NULL && !leads) {
+            value = section_take((section *)mine);
+        }
+        if (type != NULL) {
+            PyErr_Restore(type, error, traceback);
+        }
+    }
+    fl_thread_waiter_done(waiter);
+    if (leads) {
         fl_combine_lead(waitq);
         value = lead(self, function);
-    } else {
-        value = section_take((section *)mine);
     }
     Py_DECREF(mine);
     return value;

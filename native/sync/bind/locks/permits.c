@@ -1,5 +1,6 @@
 /* Lock, Semaphore and BoundedSemaphore: the semaphore in core, as three types. */
-#include "sync/bind/base/wait.h"
+#include "sync/bind/locks/lock.h"
+#include "sync/bind/locks/lost.h"
 
 #include <string.h>
 
@@ -28,13 +29,14 @@ static __attribute__((noinline)) int wait_for(PyObject *self, uint32_t wanted, i
                  "thread waits; use `async with`, or a timeout");
         return -1;
     }
-    int taken = fl_wait_thread(self, waitq, wanted, fl_owner_thread(), deadline);
+    int taken = fl_wait_thread(self, waitq, wanted, FL_HOLDER(fl_owner_thread()), deadline);
     return taken == FL_REFUSAL ? raise_broken(self) : taken;
 }
 
 /* 1: taken; 0: not within the time; -1: an exception. */
 static int take(PyObject *self, uint32_t wanted, int64_t deadline)
 {
+    fl_lost_clear(self);
     return fl_sem_try(fl_wrapper_waitq(self), wanted, fl_owner_thread()) ? 1
                                                                          : wait_for(self, wanted, deadline);
 }
@@ -42,6 +44,9 @@ static int take(PyObject *self, uint32_t wanted, int64_t deadline)
 static int give(PyObject *self, uint32_t count)
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
+    if (fl_lost_take(self)) {
+        return 0;
+    }
     if (waitq->flags & FL_WAITQ_BREAKS && fl_sem_closed(waitq)) {
         return raise_broken(self); /* it would be free, and no lock: the next waiter is refused */
     }
@@ -189,6 +194,7 @@ static PyObject *semaphore_exit(PyObject *self, PyObject *const *Py_UNUSED(args)
 static PyObject *semaphore_aenter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_state *state = fl_wrapper_state(self);
+    fl_lost_clear(self);
     if (fl_sem_try(fl_wrapper_waitq(self), 1, fl_owner_named(state))) {
         return fl_operation_done(state);
     }
@@ -257,9 +263,44 @@ static PyGetSetDef lock_fields_got[] = {
 #define lock_aenter semaphore_aenter
 #define lock_aexit semaphore_aexit
 
+static int is_held(PyObject *self)
+{
+    return fl_sem_value(fl_wrapper_waitq(self)) == 0;
+}
+
+static int let_go(PyObject *self, fl_lock_hold *before)
+{
+    *before = (fl_lock_hold){NULL, 1};
+    return give(self, 1);
+}
+
+static void hold_again(PyObject *self, fl_lock_hold before)
+{
+    (void)self, (void)before; /* it knows no more than its wait queue */
+}
+
+const fl_lock_kind fl_lock_as_lock = {
+    .is_held = is_held,
+    .let_go = let_go,
+    .hold_again = hold_again,
+    .acquire = lock_acquire,
+    .enter = lock_enter,
+    .aenter = lock_aenter,
+    .acquire_async = lock_acquire_async,
+    .release = lock_release,
+    .locked = lock_locked,
+    .statistics = lock_statistics,
+};
+
+static void lock_dealloc(PyObject *self)
+{
+    fl_lost_free(self);
+    fl_wrapper_dealloc(self);
+}
+
 PyType_Spec fl_lock_spec = FL_TYPE("fairlead.sync.Lock", fl_wrapper, 0,
     {Py_tp_new, (void *)lock_new},
-    {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
+    {Py_tp_dealloc, (void *)lock_dealloc},
     {Py_tp_repr, (void *)lock_repr},
     {Py_tp_getset, lock_fields_got},
     FL_WRAPPER_SLOTS(Lock, lock_));

@@ -7,7 +7,8 @@
  * while it is this thread itself, `depth` is; other threads read them only to show them. Between the grant
  * to a task and its resumption `holder` is NULL: it has no holder.
  */
-#include "sync/bind/base/wait.h"
+#include "sync/bind/locks/lock.h"
+#include "sync/bind/locks/lost.h"
 
 typedef struct {
     fl_wrapper wrapper;
@@ -47,6 +48,36 @@ static int again(PyObject *self, const fl_caller *me)
     return 1;
 }
 
+/* The task that has it, a moment ago: a new reference; NULL: none is known. */
+static PyObject *task_inside(PyObject *self, uint64_t owner)
+{
+    PyObject *task = ((rlock *)self)->holder;
+#ifdef Py_GIL_DISABLED /* another thread may let go of it at this moment */
+    task = (owner & ~(uint64_t)FL_OWNER_TASK) == fl_owner_thread() ? task : NULL;
+#endif
+    return Py_XNewRef(owner & FL_OWNER_TASK ? task : NULL);
+}
+
+/* Whether the task that has it has ended: a fl_gone, or -1 with an exception. Of a thread it is reported once it is
+   waited for. */
+static int task_gone(PyObject *self)
+{
+    fl_waitq *waitq = fl_wrapper_waitq(self);
+    uint64_t owner = fl_load(&waitq->owner, relaxed); /* and read again below */
+    PyObject *task = task_inside(self, owner);
+    int gone = FL_NONE_GONE;
+    if (task != NULL && !fl_waitq_orphaned(waitq)) {
+        gone = fl_task_ended(fl_wrapper_state(self), task);
+    }
+    if (gone > 0) { /* or it has let go, and ended, since it was seen inside */
+        PyObject *again = task_inside(self, fl_load(&waitq->owner, relaxed));
+        gone = again == task ? FL_TASK_GONE : FL_NONE_GONE;
+        Py_XDECREF(again);
+    }
+    Py_XDECREF(task);
+    return gone;
+}
+
 /* As fl_wait_thread, of a lock that is not free. Not inline: it costs registers. */
 static __attribute__((noinline)) int wait_for(PyObject *self, const fl_caller *me, int64_t deadline)
 {
@@ -67,12 +98,16 @@ static __attribute__((noinline)) int wait_for(PyObject *self, const fl_caller *m
             return -1;
         }
     }
-    return fl_wait_thread(self, waitq, 1, fl_caller_owner(me), deadline);
+    int gone = task_gone(self);
+    return gone < 0 || fl_warn_if_gone(self, gone) < 0
+               ? -1
+               : fl_wait_thread(self, waitq, 1, FL_HOLDER(fl_caller_owner(me)), deadline);
 }
 
 /* As fl_wait_thread; the reference to the task is stolen. */
 static int take_as(PyObject *self, fl_caller me, int64_t deadline)
 {
+    fl_lost_clear(self);
     int taken = again(self, &me);
     if (taken == 0) {
         taken = fl_sem_try(fl_wrapper_waitq(self), 1, fl_caller_owner(&me)) ? 1
@@ -102,7 +137,7 @@ static void give(PyObject *self)
     Py_XDECREF(task);
 }
 
-int fl_rlock_is_mine(PyObject *self)
+static int is_mine(PyObject *self)
 {
     fl_caller me;
     if (fl_caller_here(self, &me) < 0) {
@@ -126,7 +161,10 @@ static int raise_not_held(PyObject *self)
 static int release_once(PyObject *self)
 {
     rlock *lock = (rlock *)self;
-    int mine = fl_rlock_is_mine(self);
+    if (fl_lost_take(self)) {
+        return 0;
+    }
+    int mine = is_mine(self);
     if (mine <= 0) {
         return mine < 0 ? -1 : raise_not_held(self);
     }
@@ -139,21 +177,18 @@ static int release_once(PyObject *self)
     return 0;
 }
 
-fl_rlock_hold fl_rlock_save(PyObject *self)
+static int let_go(PyObject *self, fl_lock_hold *before)
 {
     rlock *lock = (rlock *)self;
-    fl_rlock_hold before = {lock->holder, fl_load(&lock->depth, relaxed)}; /* the holder's own */
+    *before = (fl_lock_hold){lock->holder, fl_load(&lock->depth, relaxed)}; /* the holder's own */
     lock->holder = NULL;
     fl_permits_give(fl_wrapper_waitq(self), 1);
-    return before;
+    return 0;
 }
 
-int fl_rlock_restore(PyObject *self, fl_rlock_hold before)
+static void hold_again(PyObject *self, fl_lock_hold before)
 {
-    int result = fl_wait_thread_always(self, fl_wrapper_waitq(self),
-                                       before.task == NULL ? fl_owner_thread() : fl_owner_task());
     hold(self, before.task, before.depth);
-    return result;
 }
 
 /* The operation's two hooks. They run in the task that awaits. */
@@ -168,7 +203,9 @@ static int attempt(PyObject *self, uint32_t *Py_UNUSED(wanted))
                                             "the call without _async");
         return -1;
     }
-    return take_as(self, me, 0);
+    int taken = take_as(self, me, 0);
+    int gone = taken == 0 ? task_gone(self) : FL_NONE_GONE;
+    return gone < 0 || fl_warn_if_gone(self, gone) < 0 ? -1 : taken;
 }
 
 static PyObject *finish(PyObject *self, uint32_t Py_UNUSED(wanted), bool Py_UNUSED(refused))
@@ -234,34 +271,6 @@ static PyObject *rlock_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
     return fl_record(fl_wrapper_state(self)->rlock_statistics, values, 4, 9);
 }
 
-/* The task that has it, a moment ago: a new reference; NULL: none is known. */
-static PyObject *task_inside(PyObject *self, uint64_t owner)
-{
-    PyObject *task = ((rlock *)self)->holder;
-#ifdef Py_GIL_DISABLED /* another thread may let go of it at this moment */
-    task = (owner & ~(uint64_t)FL_OWNER_TASK) == fl_owner_thread() ? task : NULL;
-#endif
-    return Py_XNewRef(owner & FL_OWNER_TASK ? task : NULL);
-}
-
-int fl_rlock_gone(PyObject *self)
-{
-    fl_waitq *waitq = fl_wrapper_waitq(self);
-    uint64_t owner = fl_load(&waitq->owner, relaxed); /* and read again below */
-    PyObject *task = task_inside(self, owner);
-    int gone = FL_NONE_GONE;
-    if (task != NULL && !fl_waitq_orphaned(waitq)) { /* which is reported once it is queued */
-        gone = fl_task_ended(fl_wrapper_state(self), task);
-    }
-    if (gone > 0) { /* or it has let go, and ended, since it was seen inside */
-        PyObject *again = task_inside(self, fl_load(&waitq->owner, relaxed));
-        gone = again == task ? FL_TASK_GONE : FL_NONE_GONE;
-        Py_XDECREF(again);
-    }
-    Py_XDECREF(task);
-    return gone;
-}
-
 static PyObject *rlock_holders(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
@@ -304,26 +313,27 @@ static PyObject *rlock_aexit(PyObject *self, PyObject *const *Py_UNUSED(args), P
 
 static PyObject *rlock_is_owned(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    int mine = fl_rlock_is_mine(self);
+    int mine = is_mine(self);
     return mine < 0 ? NULL : PyBool_FromLong(mine);
 }
 
 static PyObject *rlock_recursion_count(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    int mine = fl_rlock_is_mine(self);
+    int mine = is_mine(self);
     return mine < 0 ? NULL : PyLong_FromUnsignedLong(mine ? depth_of(self) : 0);
 }
 
 static PyObject *rlock_release_save(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    int mine = fl_rlock_is_mine(self);
+    int mine = is_mine(self);
     if (mine == 0) {
         fl_raise(fl_wrapper_state(self), NotHeldError, "cannot release un-acquired lock");
     }
     if (mine <= 0) {
         return NULL;
     }
-    fl_rlock_hold before = fl_rlock_save(self);
+    fl_lock_hold before;
+    let_go(self, &before);
     PyObject *task = before.task == NULL ? Py_NewRef(Py_None) : before.task;
     return Py_BuildValue("(IN)", (unsigned)before.depth, task);
 }
@@ -339,8 +349,10 @@ static PyObject *rlock_acquire_restore(PyObject *self, PyObject *held)
     if (!PyArg_ParseTuple(held, "IO:_acquire_restore", &depth, &task)) {
         return NULL;
     }
-    fl_rlock_hold before = {task == Py_None ? NULL : Py_NewRef(task), depth};
-    if (fl_rlock_restore(self, before) < 0) {
+    uint64_t holder = task == Py_None ? fl_owner_thread() : fl_owner_task();
+    int raised = fl_wait_thread_always(self, fl_wrapper_waitq(self), FL_HOLDER(holder));
+    hold(self, task == Py_None ? NULL : Py_NewRef(task), depth);
+    if (raised < 0) {
         return NULL;
     }
     Py_RETURN_NONE;
@@ -372,8 +384,22 @@ static void dealloc(PyObject *self)
 {
     PyObject_GC_UnTrack(self);
     clear(self);
+    fl_lost_free(self);
     fl_wrapper_dealloc(self);
 }
+
+const fl_lock_kind fl_rlock_as_lock = {
+    .is_held = is_mine,
+    .let_go = let_go,
+    .hold_again = hold_again,
+    .acquire = rlock_acquire,
+    .enter = rlock_enter,
+    .aenter = rlock_aenter,
+    .acquire_async = rlock_acquire_async,
+    .release = rlock_release,
+    .locked = rlock_locked,
+    .statistics = rlock_statistics,
+};
 
 PyType_Spec fl_rlock_spec = FL_TYPE("fairlead.sync.RLock", rlock, Py_TPFLAGS_HAVE_GC,
     {Py_tp_new, (void *)rlock_new},

@@ -147,6 +147,46 @@ static bool own_thread_is_in_the_way(fl_rwlock *self, const fl_caller *me, uint3
     return found;
 }
 
+static bool is_inside(fl_rwlock *self, PyObject *task)
+{
+    bool inside = false;
+    FL_BEGIN_CRITICAL(self);
+    for (uint32_t i = 0; i < self->holders.room && !inside; i++) {
+        inside = self->holders.at[i].task == task;
+    }
+    FL_END_CRITICAL();
+    return inside;
+}
+
+/* Whether one of the holders has ended: a fl_gone, or -1 with an exception. */
+static int holders_gone(PyObject *op, fl_rwlock *self)
+{
+    PyObject *tasks[FL_HOLDERS_CHECKED];
+    uint32_t seen = 0, count = 0;
+    int gone = FL_NONE_GONE;
+    FL_BEGIN_CRITICAL(self);
+    for (uint32_t i = 0; i < self->holders.room && seen < FL_HOLDERS_CHECKED && gone == FL_NONE_GONE; i++) {
+        const fl_rw_hold *hold = &self->holders.at[i];
+        seen += hold->thread != 0;
+        if (fl_owner_is_gone(hold->thread)) {
+            gone = FL_THREAD_GONE;
+        } else if (hold->task != NULL) {
+            tasks[count++] = Py_NewRef(hold->task);
+        }
+    }
+    FL_END_CRITICAL();
+    for (uint32_t i = 0; i < count; i++) {
+        if (gone == FL_NONE_GONE) {
+            gone = fl_task_ended(fl_wrapper_state(op), tasks[i]);
+            if (gone > 0) { /* or it has let go, and ended, since it was seen inside */
+                gone = is_inside(self, tasks[i]) ? FL_TASK_GONE : FL_NONE_GONE;
+            }
+        }
+        Py_DECREF(tasks[i]);
+    }
+    return gone;
+}
+
 /* As fl_wait_thread, at once or later. */
 static int take(PyObject *op, fl_rwlock *self, const fl_caller *me, uint32_t wanted, int64_t deadline)
 {
@@ -155,6 +195,10 @@ static int take(PyObject *op, fl_rwlock *self, const fl_caller *me, uint32_t wan
     }
     if (deadline == 0) {
         return 0;
+    }
+    int gone = holders_gone(op, self);
+    if (gone < 0 || fl_warn_if_gone(op, gone) < 0) {
+        return -1;
     }
     if (deadline == FL_FOREVER && own_thread_is_in_the_way(self, me, wanted)) {
         int others_run = fl_in_greenlet(fl_wrapper_state(op));
@@ -167,7 +211,7 @@ static int take(PyObject *op, fl_rwlock *self, const fl_caller *me, uint32_t wan
             return -1;
         }
     }
-    return fl_wait_thread(op, self->wrapper.waitq, wanted, fl_caller_owner(me), deadline);
+    return fl_wait_thread(op, self->wrapper.waitq, wanted, FL_HOLDER(fl_caller_owner(me)), deadline);
 }
 
 /* As fl_rwlock_come_in, with *wanted set to what is to be had of the wait queue; the reference to the task is
@@ -242,6 +286,9 @@ int fl_rwlock_attempt(PyObject *op, uint32_t *wanted)
     int taken = come_in_as(op, me, 0, wanted);
     if (taken == 1) {
         *wanted = FL_RW_NONE; /* nothing is left for fl_rwlock_finish */
+    } else if (taken == 0) {
+        int gone = holders_gone(op, fl_rwlock_of_view(op));
+        taken = gone < 0 || fl_warn_if_gone(op, gone) < 0 ? -1 : 0;
     }
     return taken;
 }
@@ -267,42 +314,3 @@ PyObject *fl_rwlock_finish(PyObject *op, uint32_t wanted, bool Py_UNUSED(refused
     return NULL;
 }
 
-static bool is_inside(fl_rwlock *self, PyObject *task)
-{
-    bool inside = false;
-    FL_BEGIN_CRITICAL(self);
-    for (uint32_t i = 0; i < self->holders.room && !inside; i++) {
-        inside = self->holders.at[i].task == task;
-    }
-    FL_END_CRITICAL();
-    return inside;
-}
-
-int fl_rwlock_view_gone(PyObject *op)
-{
-    fl_rwlock *self = fl_rwlock_of_view(op);
-    PyObject *tasks[FL_HOLDERS_CHECKED];
-    uint32_t seen = 0, count = 0;
-    int gone = FL_NONE_GONE;
-    FL_BEGIN_CRITICAL(self);
-    for (uint32_t i = 0; i < self->holders.room && seen < FL_HOLDERS_CHECKED && gone == FL_NONE_GONE; i++) {
-        const fl_rw_hold *hold = &self->holders.at[i];
-        seen += hold->thread != 0;
-        if (fl_owner_is_gone(hold->thread)) {
-            gone = FL_THREAD_GONE;
-        } else if (hold->task != NULL) {
-            tasks[count++] = Py_NewRef(hold->task);
-        }
-    }
-    FL_END_CRITICAL();
-    for (uint32_t i = 0; i < count; i++) {
-        if (gone == FL_NONE_GONE) {
-            gone = fl_task_ended(fl_wrapper_state(op), tasks[i]);
-            if (gone > 0) { /* or it has let go, and ended, since it was seen inside */
-                gone = is_inside(self, tasks[i]) ? FL_TASK_GONE : FL_NONE_GONE;
-            }
-        }
-        Py_DECREF(tasks[i]);
-    }
-    return gone;
-}

@@ -20,7 +20,7 @@ PyObject *fl_stamped_acquire(PyObject *op, int kind, int64_t deadline)
                 return NULL;
             }
         }
-        taken = fl_wait_thread(op, waitq, fl_stamp_mode(kind), me, deadline);
+        taken = fl_wait_thread(op, waitq, fl_stamp_mode(kind), FL_HOLDER(me), deadline);
     }
     return taken < 0 ? NULL : taken == 0 ? PyLong_FromLong(0) : fl_stamps_add(self, kind, me);
 }

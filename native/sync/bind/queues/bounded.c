@@ -181,7 +181,7 @@ int fl_bounded_wait(fl_bounded *self, fl_waitq *waitq, int64_t deadline)
     if (deadline == 0) {
         return fl_sem_closed(waitq) ? FL_REFUSAL : 0;
     }
-    return fl_wait_thread((PyObject *)self, waitq, 1, 0, deadline);
+    return fl_wait_thread((PyObject *)self, waitq, 1, (fl_stake){0}, deadline);
 }
 
 /* After an object has gone, or was not put. Waits for nothing, and sets no exception. */

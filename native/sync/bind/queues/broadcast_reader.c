@@ -115,7 +115,8 @@ static PyObject *receive_within(reader *self, int64_t deadline)
         }
         int outcome = deadline == 0
                           ? 0
-                          : fl_wait_thread((PyObject *)self, self->wrapper.waitq, seen(self), 0, deadline);
+                          : fl_wait_thread((PyObject *)self, self->wrapper.waitq, seen(self), (fl_stake){0},
+                                           deadline);
         if (outcome < 0) {
             return NULL;
         }
@@ -137,8 +138,7 @@ static int attempt(PyObject *op, uint32_t *wanted)
 {
     reader *self = (reader *)op;
     *wanted = seen(self);
-    return fl_waitq_refresh(self->wrapper.waitq),
-           self->wrapper.waitq->ops->attempt(self->wrapper.waitq, *wanted, 0);
+    return self->wrapper.waitq->ops->attempt(self->wrapper.waitq, *wanted, (fl_stake){0});
 }
 
 static PyObject *conclude(PyObject *op, uint32_t Py_UNUSED(wanted), bool Py_UNUSED(refused))

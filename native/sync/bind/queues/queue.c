@@ -147,7 +147,8 @@ static PyObject *queue_join(PyObject *op, PyObject *const *args, Py_ssize_t coun
     fl_bounded *self = fl_bounded_begin(op);
     int done = fl_bounded_begin_join(self);
     if (done == 0 && deadline > 0) {
-        done = fl_wait_thread(op, fl_load(&self->storage->finished, relaxed), 0, 0, deadline); /* it stays */
+        done = fl_wait_thread(op, fl_load(&self->storage->finished, relaxed), 0, (fl_stake){0},
+                              deadline); /* it stays */
     }
     return done < 0 ? NULL : PyBool_FromLong(done);
 }

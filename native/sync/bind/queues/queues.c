@@ -4,14 +4,20 @@
 int fl_queue_deadline(PyObject *block, PyObject *timeout, int64_t *deadline)
 {
     int blocks = block == NULL ? 1 : PyObject_IsTrue(block);
-    if (blocks < 0 || fl_deadline_parse(block, blocks ? timeout : NULL, deadline) < 0) {
+    if (blocks < 0 || !blocks || timeout == NULL || timeout == Py_None) {
+        return blocks < 0 ? -1 : fl_deadline_parse(block, NULL, deadline);
+    }
+    double seconds = PyFloat_AsDouble(timeout);
+    if (seconds < 0) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_ValueError, "'timeout' must be a non-negative number");
+        }
         return -1;
     }
-    if (blocks && *deadline == FL_FOREVER && timeout != NULL && timeout != Py_None) {
-        PyErr_SetString(PyExc_ValueError, "'timeout' must be a non-negative number");
-        return -1;
-    }
-    return 0;
+    PyObject *number = PyFloat_FromDouble(seconds);
+    int parsed = number == NULL ? -1 : fl_deadline_parse(block, number, deadline);
+    Py_XDECREF(number);
+    return parsed;
 }
 
 int fl_queue_arguments(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *kwnames,

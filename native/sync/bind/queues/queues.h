@@ -5,8 +5,8 @@
 #include "sync/bind/base/state.h"
 #include "sync/bind/base/wait.h"
 
-/* As fl_deadline_parse, by the rules of the module queue: a time-out means nothing to a call that does not
-   block, and -1 is no time-out. Either may be NULL. */
+/* As fl_deadline_parse, by the rules of the module queue: a time-out means nothing to a call that does not block,
+   and a negative one is an error. Either may be NULL. */
 int fl_queue_deadline(PyObject *block, PyObject *timeout, int64_t *deadline);
 
 /* The deadline that the arguments block=True, timeout=None of this method mean; -1 with an exception set. */

@@ -1,0 +1,41 @@
+/* lost: a lock that a coroutine let go of to wait for a condition, and did not take again, because it was closed.
+ *
+ * What is around that wait, an `async with` or a `finally`, is about to release the lock, which is not the
+ * coroutine's, and may be another's by now. So the lock notes in which thread that happens, and how often it
+ * was held: as many releases of this thread that come while GeneratorExit is handled (or LoopClosedError, where the
+ * loop is closed under a task) release nothing. The note goes with the last of them, or when the thread acquires the lock. It is the lock's, whose conditions may be
+ * many.
+ */
+#ifndef FL_SYNC_BIND_LOCKS_LOST_H
+#define FL_SYNC_BIND_LOCKS_LOST_H
+
+#include "sync/bind/base/wait.h"
+
+void fl_lost_note(PyObject *lock, uint32_t times);
+
+bool fl_lost_take_slow(PyObject *lock);
+void fl_lost_clear_slow(PyObject *lock);
+
+static inline bool fl_lost_any(PyObject *lock)
+{
+    return __builtin_expect(fl_load(&((fl_wrapper *)lock)->lost, relaxed) != NULL, false); /* this thread's */
+}
+
+/* By a release: whether it is one of those. */
+static inline bool fl_lost_take(PyObject *lock)
+{
+    return fl_lost_any(lock) && fl_lost_take_slow(lock);
+}
+
+/* By an acquisition. */
+static inline void fl_lost_clear(PyObject *lock)
+{
+    if (fl_lost_any(lock)) {
+        fl_lost_clear_slow(lock);
+    }
+}
+
+/* With the lock's object. */
+void fl_lost_free(PyObject *lock);
+
+#endif
