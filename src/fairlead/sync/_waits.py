@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from fairlead import _native
@@ -26,7 +26,7 @@ from fairlead.wait import current_task, task_behind
 if TYPE_CHECKING:
     from traceback import FrameSummary
 
-_NAMES = {"ConditionQueue": "Condition", "Gate": "StartGate"}
+_NAMES = {"ConditionQueue": "Condition"}
 """What the inner parts of a primitive are called outside."""
 
 _Place = tuple[CodeType, int]
@@ -115,7 +115,17 @@ def _lines(actor: Actor) -> list[str]:
     return StackSummary.from_list(inside).format()
 
 
-def waits() -> tuple[Wait, ...]:
+class Waits(tuple[Wait, ...]):
+    """The waits of one moment; as text, all of them with their stacks."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        title = f"fairlead.sync: {len(self) or 'nothing'} waiting at {time.monotonic():.3f} s"
+        return "\n\n".join([title, *map(str, self)])
+
+
+def waits() -> Waits:
     """Which threads and tasks of this process wait for what of ``fairlead.sync``, since when, held by which.
 
     Of threads, tasks of all loops, and greenlets, in all interpreters; the longest wait comes first. Each
@@ -124,19 +134,7 @@ def waits() -> tuple[Wait, ...]:
     of what runs in the calling thread. It never waits, takes no lock of Python's but
     ``threading.enumerate()``'s, and may be called in a signal handler.
     """
-    return tuple(seen.wait for seen in look())
-
-
-def dump_waits(file: TextIO | None = None) -> None:
-    """Writes what ``waits()`` finds as text, to standard error or a file; a signal handler may."""
-    out = sys.stderr if file is None else file
-    if out is None:
-        return  # a process without standard streams
-    found = waits()
-    print(f"fairlead.sync: {len(found) or 'nothing'} waiting at {time.monotonic():.3f} s", file=out)
-    for wait in found:
-        print(f"\n{wait}", file=out)
-    out.flush()
+    return Waits(seen.wait for seen in look())
 
 
 class Seen(NamedTuple):

@@ -1,6 +1,5 @@
 /* An operation that is not awaited yet, as a case of a selection (select.c). */
 #include "sync/bind/await/operation.h"
-#include "sync/coordination/phaser.h"
 
 bool fl_operation_selectable(fl_state *state, PyObject *op)
 {
@@ -21,14 +20,9 @@ bool fl_operation_selectable(fl_state *state, PyObject *op)
         fl_raise(state, UsageError, "a rate limiter cannot be selected: its permits come with time");
         return false;
     }
-    if (ops == &fl_phaser_ops && self->attempt != NULL) {
-        fl_raise(state, UsageError,
-                 "arriving at a phaser cannot be undone: call arrive(), and select wait_phase_async()");
-        return false;
-    }
     if (ops->marks) {
         fl_raise(state, UsageError,
-                        "a barrier, a condition and a combining lock cannot be selected: "
+                        "a barrier, a condition and a combiner cannot be selected: "
                         "leaving them has effects");
         return false;
     }

@@ -162,10 +162,9 @@ int fl_check_holders(PyObject *what, const fl_waitq *waitq)
     }
     fl_state *state = fl_wrapper_state(what);
     const PyTypeObject *type = Py_TYPE(what);
-    int gone = type == state->rlock_type     ? fl_rlock_gone(what)
-               : type == state->side_type    ? fl_rwlock_view_gone(what)
-               : type == state->stamped_type ? fl_stamped_gone(what)
-                                             : FL_NONE_GONE;
+    int gone = type == state->rlock_type  ? fl_rlock_gone(what)
+               : type == state->side_type ? fl_rwlock_view_gone(what)
+                                          : FL_NONE_GONE;
     if (gone <= 0) {
         return gone;
     }
