@@ -117,18 +117,19 @@ def alone(scale: int, which: int) -> Callable[[str], dict[str, float]]:
 def together(scale: int) -> Callable[[str], dict[str, float]]:
     def take(mode: str) -> dict[str, float]:
         reading, writing = makers()[mode]()
-        many, gate = TOGETHER // scale, sync.StartGate()
+        many, gate = TOGETHER // scale, sync.Event()
 
         def body() -> None:
+            gate.wait()
             for number in range(many):
                 with writing() if number % 10 == 0 else reading():
                     pass
 
-        threads = [threading.Thread(target=gate.behind(body)) for _ in range(4)]
+        threads = [threading.Thread(target=body) for _ in range(4)]
         for thread in threads:
             thread.start()
         begin, used = time.monotonic_ns(), time.process_time_ns()
-        gate.open()
+        gate.set()
         for thread in threads:
             thread.join()
         pairs = 4 * many

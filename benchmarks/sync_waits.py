@@ -20,7 +20,7 @@ from contextlib import nullcontext
 
 import harness
 
-from fairlead.sync import Detector, Event, Lock, detect_deadlocks, find_deadlocks, waits
+from fairlead.sync import Detector, Event, Lock, detect_deadlocks, waits
 
 WAITING, PAIRS, PASSES = 100, 100_000, 5_000
 
@@ -33,16 +33,17 @@ def look(scale: int) -> Callable[[str], dict[str, float]]:
             thread.start()
         while event.statistics().waiting < many:
             time.sleep(0.001)
-        begin = time.thread_time_ns()
-        for _ in range(10):
-            if mode == "frames":
-                for frame in sys._current_frames().values():
-                    traceback.StackSummary.extract(traceback.walk_stack(frame), lookup_lines=False)
-            elif mode == "waits":
-                waits()
-            else:
-                find_deadlocks()
-        used = (time.thread_time_ns() - begin) / 10 / many / 1000
+        with detect_deadlocks(interval=3600) as detector:
+            begin = time.thread_time_ns()
+            for _ in range(10):
+                if mode == "frames":
+                    for frame in sys._current_frames().values():
+                        traceback.StackSummary.extract(traceback.walk_stack(frame), lookup_lines=False)
+                elif mode == "waits":
+                    waits()
+                else:
+                    detector.now()
+            used = (time.thread_time_ns() - begin) / 10 / many / 1000
         event.set()
         for thread in threads:
             thread.join()

@@ -41,7 +41,6 @@ void fl_model_point(void);
         if (same_) { *(p) = (value); } else { *(expected) = *(p); }                                        \
         same_;                                                                                             \
     })
-#define fl_fence(order) fl_model_point()
 #define FL_SPINS 0
 
 #else
@@ -56,7 +55,6 @@ void fl_model_point(void);
 #define fl_fetch_sub(p, value, order) atomic_fetch_sub_explicit((p), (value), memory_order_##order)
 #define fl_fetch_or(p, value, order) atomic_fetch_or_explicit((p), (value), memory_order_##order)
 #define fl_fetch_and(p, value, order) atomic_fetch_and_explicit((p), (value), memory_order_##order)
-#define fl_fence(order) atomic_thread_fence(memory_order_##order)
 /* Strong: false means that *expected was not there, and now holds what was. */
 #define fl_cas(p, expected, value, yes, no)                                                                 \
     atomic_compare_exchange_strong_explicit((p), (expected), (value), memory_order_##yes, memory_order_##no)

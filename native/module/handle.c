@@ -23,8 +23,6 @@ static const struct {
     {offsetof(fl_state, bounded_type), share_waitq, NULL},
     {offsetof(fl_state, rate_type), share_waitq, NULL},
     {offsetof(fl_state, event_type), share_waitq, NULL},
-    {offsetof(fl_state, gate_type), share_waitq, NULL},
-    {offsetof(fl_state, latch_type), share_waitq, NULL},
     {offsetof(fl_state, countdown_type), share_waitq, NULL},
     {offsetof(fl_state, condition_type), share_waitq, NULL},
     {offsetof(fl_state, barrier_type), fl_barrier_share, NULL},

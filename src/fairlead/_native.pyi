@@ -323,8 +323,8 @@ class EventStatistics(structseq[Any], tuple[bool, int]):
         """threads and tasks that wait"""
 
 @final
-class CombiningStatistics(structseq[Any], tuple[bool, int, int, int]):
-    """A combining lock at one moment."""
+class CombinerStatistics(structseq[Any], tuple[bool, int, int, int]):
+    """A combiner at one moment."""
 
     __match_args__: Final = ("locked", "waiting", "combined", "batch")
     @property
@@ -646,145 +646,8 @@ class RWLock:
         """
 
 @final
-class StampedLockStatistics(structseq[Any], tuple[int, bool, int]):
-    """A stamped lock at one moment."""
-
-    __match_args__: Final = ("readers", "writing", "waiting")
-    @property
-    def readers(self) -> int:
-        """threads and tasks that are inside to read"""
-    @property
-    def writing(self) -> bool:
-        """whether one is inside to write"""
-    @property
-    def waiting(self) -> int:
-        """threads and tasks that wait"""
-
-@final
-class StripedCounterStatistics(structseq[Any], tuple[int, int]):
-    """A striped counter at one moment."""
-
-    __match_args__: Final = ("sum", "stripes")
-    @property
-    def sum(self) -> int:
-        """what was added"""
-    @property
-    def stripes(self) -> int:
-        """how many threads can add without disturbing each other"""
-
-@final
-class StripedCounter:
-    """A number that many threads add to at once, on free-threaded builds without disturbing each other.
-
-    Each adds to a stripe in a cache line of its own; only a sum looks at them all. Nothing that is added is
-    lost or counted twice, and sums are exact, however large. A counter that is read as often as it is
-    changed, or that must never pass a limit, wants a lock or a Semaphore.
-    """
-    def __new__(cls, value: int = 0) -> StripedCounter: ...
-    def add(self, n: int, /) -> None:
-        """Adds a whole number, which may be negative. Any thread or task; never waits, and a signal
-        handler or a destructor may call it. Raises OverflowError if n has more than 64 bits; sums may.
-        """
-    def increment(self) -> None:
-        """As add(1)."""
-    def decrement(self) -> None:
-        """As add(-1)."""
-    def sum(self) -> int:
-        """All that was added before this call began, and of what is added meanwhile any part: no snapshot,
-        exact without concurrent additions. If nothing negative is added, later sums are never smaller. A
-        whole number of any size.
-        """
-    def sum_and_reset(self) -> int:
-        """As sum(), and what it returns is subtracted: every number that is ever added is in exactly one
-        of these sums, or in what is left, whatever threads do meanwhile.
-        """
-    def reset(self) -> None:
-        """As sum_and_reset(), and forgets the sum: what is added meanwhile is forgotten, or stays."""
-    def statistics(self) -> StripedCounterStatistics:
-        """A record of the moment: sum, stripes (how many threads can add without disturbing each other)."""
-    def __int__(self) -> int: ...
-
-@final
-class StampedGuard:
-    """One `with` of a StampedLock."""
-    def __enter__(self) -> int:
-        """As acquire_read() or acquire_write(): the stamp."""
-    def __exit__(self, *exc_info: object) -> None:
-        """Goes out."""
-    def __aenter__(self) -> Operation[int]:
-        """As acquire_read_async() or acquire_write_async()."""
-    def __aexit__(self, *exc_info: object) -> Operation[None]:
-        """Goes out, in an awaitable that is done."""
-
-@final
-class StampedLock:
-    """Many read, or one writes; an optimistic reader takes no lock, and learns afterwards whether a writer
-    was active.
-
-    Stamps are whole numbers: a holder's, by acquire_read() or acquire_write(), to release() or to convert, or
-    an optimistic reader's, by optimistic_read(), to validate(). It is not reentrant: a holder that acquires
-    again waits for itself, or gets DeadlockError. Waiters are served in phases, as of an RWLock. In a forked
-    child only the thread that forked holds it.
-    """
-    def __new__(cls) -> StampedLock: ...
-    def acquire_read(self, blocking: bool = True, timeout: float | None = None) -> int:
-        """Acquires the lock to read, beside other readers, waiting if need be; returns a stamp, or 0 if it
-        did not. For threads; tasks await acquire_read_async(). blocking and timeout as of Lock.acquire().
-
-        Raises DeadlockError if it would wait for ever while this thread or a task of it is inside.
-        """
-    def acquire_write(self, blocking: bool = True, timeout: float | None = None) -> int:
-        """As acquire_read(), to write, alone."""
-    def acquire_read_async(self) -> Operation[int]:
-        """An awaitable that comes in to read and returns a stamp. For tasks, with the time-outs of their
-        library. A task that is cancelled is not inside.
-        """
-    def acquire_write_async(self) -> Operation[int]:
-        """As acquire_read_async(), to write."""
-    def release(self, stamp: int, /) -> None:
-        """Releases; any thread or task may, never waits, and a signal handler or a destructor may call it.
-        Raises NotHeldError (a RuntimeError) for a stamp that was released, ValueError for that of another
-        lock.
-        """
-    def optimistic_read(self) -> int:
-        """A stamp for an optimistic reader, to be validated before what was read is used; 0 while a writer
-        is active. Never waits, and delays no writer. For threads and tasks.
-        """
-    def validate(self, stamp: int, /) -> bool:
-        """Whether no writer has begun since optimistic_read() gave this stamp: then what was read since is
-        of one moment. For the stamp of a holder: whether it still holds the lock. False for 0. ValueError
-        for another lock's stamp.
-        """
-    def try_convert_to_write(self, stamp: int, /) -> int:
-        """Returns a writer's stamp in place of the given one; 0, and that stays valid, if it would have to
-        wait. A writer keeps its stamp. A reader must be alone, but may pass the waiters; an optimistic
-        reader must find the lock free, and no writer since. Raises NotHeldError for a stamp that was
-        released.
-        """
-    def try_convert_to_read(self, stamp: int, /) -> int:
-        """Returns a reader's stamp, as try_convert_to_write(). A writer becomes a reader, with no other
-        writer in between; a reader keeps its stamp.
-        """
-    def try_convert_to_optimistic_read(self, stamp: int, /) -> int:
-        """Releases, and returns a stamp as of optimistic_read(), valid until the next writer. An
-        optimistic reader keeps its stamp, or gets 0 if it is not valid any more.
-        """
-    @property
-    def reading(self) -> StampedGuard:
-        """For one `with`, to read."""
-    @property
-    def writing(self) -> StampedGuard:
-        """For one `with`, to write."""
-    def _holders(self) -> list[tuple[int, Any]]:
-        """The holders, a moment ago, as waits() wants it: a list of (owner, task or None, alone)."""
-    def statistics(self) -> StampedLockStatistics:
-        """A record of the moment: readers, writing, waiting (threads and tasks). Optimistic readers are
-        not counted.
-        """
-
-@final
 class CountdownStatistics(structseq[Any], tuple[int, int]):
-    """A latch or a countdown at one moment."""
+    """A countdown at one moment."""
 
     __match_args__: Final = ("value", "waiting")
     @property
@@ -795,32 +658,8 @@ class CountdownStatistics(structseq[Any], tuple[int, int]):
         """threads and tasks that wait"""
 
 @final
-class Latch:
-    """Opens for good when it has been counted down so often; threads and tasks wait for that.
-
-    In a forked child it counts what it counted at the fork, and there are no waiters.
-    """
-    def __new__(cls, count: int) -> Latch: ...
-    @property
-    def value(self) -> int:
-        """What is still to come."""
-    def count_down(self, n: int = 1) -> None:
-        """Says that n of what is waited for have come. Never waits, and a signal handler or a destructor
-        may call it. Raises TooManyReleasesError (a ValueError) when fewer than n are to come; then none is
-        counted.
-        """
-    def is_set(self) -> bool:
-        """Whether nothing is still to come."""
-    def wait(self, timeout: float | None = None) -> bool:
-        """Waits until it is set; False: the time was over first. For threads; tasks await wait_async()."""
-    def wait_async(self) -> Operation[bool]:
-        """An awaitable that waits until it is set, and returns True. For tasks."""
-    def statistics(self) -> CountdownStatistics:
-        """A record of the moment: value (what is still to come), waiting (threads and tasks)."""
-
-@final
 class CountdownEvent:
-    """Is set while nothing is still to come; unlike a Latch it may be counted up again.
+    """Is set while nothing is still to come.
 
     All that wait when the count reaches zero are woken, even if it is counted up at once. In a forked child
     it counts what it counted at the fork, and there are no waiters.
@@ -832,7 +671,10 @@ class CountdownEvent:
     def count_up(self, n: int = 1) -> None:
         """Says that n more are to come. Never waits, and a signal handler or a destructor may call it."""
     def count_down(self, n: int = 1) -> None:
-        """As Latch.count_down()."""
+        """Says that n of what is waited for have come. Never waits, and a signal handler or a destructor
+        may call it. Raises TooManyReleasesError (a ValueError) when fewer than n are to come; then none is
+        counted.
+        """
     def is_set(self) -> bool:
         """Whether nothing is still to come."""
     def wait(self, timeout: float | None = None) -> bool:
@@ -1089,21 +931,6 @@ class Event:
         """A record of the moment: is_set, waiting (threads and tasks)."""
 
 @final
-class Gate:
-    """A flag that is set once: what fairlead.sync.StartGate is made of."""
-    def __new__(cls) -> Gate: ...
-    def is_open(self) -> bool:
-        """Whether it was open, a moment ago."""
-    def open(self) -> None:
-        """Lets all waiters pass, and all later ones, as Event.set()."""
-    def wait(self, timeout: float | None = None) -> bool:
-        """Waits until it is set; False: the time was over first. For threads; tasks await wait_async()."""
-    def wait_async(self) -> Operation[bool]:
-        """An awaitable that waits until it is set, and returns True. For tasks."""
-    def statistics(self) -> EventStatistics:
-        """A record of the moment: is_set, waiting (threads and tasks)."""
-
-@final
 class BroadcastRing(Generic[_T]):
     """The last objects that were sent, and any number of readers. With latest=True a reader gets the
     newest.
@@ -1160,142 +987,6 @@ class Rendezvous(Generic[_T]):
         """Rendezvous[int] is a Rendezvous, for annotations."""
 
 @final
-class ExchangerStatistics(structseq[Any], tuple[int, bool]):
-    """An exchanger at one moment."""
-
-    __match_args__: Final = ("waiting", "closed")
-    @property
-    def waiting(self) -> int:
-        """threads and tasks that wait for another: none, or one; of one that selects its cases"""
-    @property
-    def closed(self) -> bool:
-        """whether it has been closed"""
-
-@final
-class Exchanger(Generic[_T]):
-    """A point at which two parties swap objects, as java.util.concurrent.Exchanger. Threads, tasks and
-    greenlets are paired in the order of their arrival. In a forked child there are no waiters.
-    """
-    def __new__(cls) -> Exchanger[_T]: ...
-    def exchange(self, item: _T, /, timeout: float | None = None) -> _T:
-        """Waits for another party, and swaps: returns what the other brought, which gets this. For
-        threads; tasks await exchange_async(). timeout is in seconds; 0 does not wait. Raises
-        WaitTimeoutError (a TimeoutError) when no other party came within the time, and ChannelClosedError
-        when it is closed; then the item is still the caller's.
-        """
-    def exchange_async(self, item: _T, /) -> Operation[_T]:
-        """As exchange(), in an awaitable without a time-out of its own. A task that is cancelled before it
-        has met another keeps its item; afterwards it is too late, and the task is cancelled at its next
-        wait.
-        """
-    def close(self) -> None:
-        """Closes it for good: present waiters and later callers get ChannelClosedError, and keep their
-        items. Never waits itself.
-        """
-    def statistics(self) -> ExchangerStatistics:
-        """A record of the moment: waiting (0 or 1 but for select), closed."""
-    @classmethod
-    def __class_getitem__(cls, item: Any, /) -> Any:
-        """Exchanger[list] is an Exchanger, for annotations."""
-
-@final
-class PhaserStatistics(structseq[Any], tuple[int, int, int, int, bool]):
-    """A phaser at one moment."""
-
-    __match_args__: Final = ("phase", "parties", "arrived", "waiting", "terminated")
-    @property
-    def phase(self) -> int:
-        """the phase that is going on"""
-    @property
-    def parties(self) -> int:
-        """how many are registered"""
-    @property
-    def arrived(self) -> int:
-        """how many of them have arrived"""
-    @property
-    def waiting(self) -> int:
-        """threads and tasks that wait for the end of a phase, of all the tree"""
-    @property
-    def terminated(self) -> bool:
-        """whether it has ended for good"""
-
-@final
-class Phaser:
-    """A barrier whose parties come and go, phase after phase. The operations are those of
-    java.util.concurrent.Phaser (Doug Lea, JSR 166).
-
-    A phase is over when every registered party has arrived. The last to arrive calls on_advance(phase,
-    parties) before the others go on: if it returns something true, or no parties are left, the phaser is
-    terminated; if it raises, too, and the exception comes out of the call of the last to arrive. A phaser
-    with a parent is one party of it as long as it has parties itself, and has the phases of the root.
-    Arriving is never taken back: a party that stops waiting, by a time-out, a cancellation or the end of its
-    loop, has arrived. In a forked child there are no waiters, and the counts are as they were.
-    """
-    def __new__(
-        cls,
-        parties: int = 0,
-        *,
-        parent: Phaser | None = None,
-        on_advance: Callable[[int, int], object] | None = None,
-    ) -> Phaser: ...
-    def register(self) -> int | None:
-        """One party more. Returns the phase that it is the first for: this one, or the next if all have
-        arrived already; None if the phaser is terminated, and nothing has changed. Never waits.
-        """
-    def bulk_register(self, parties: int, /) -> int | None:
-        """So many parties more, as by register()."""
-    def arrive(self) -> int | None:
-        """One party has arrived, and does not wait. Returns the phase that it has arrived at; None if the
-        phaser is terminated. The last to arrive calls on_advance. UsageError if more arrive than are
-        registered.
-        """
-    def arrive_and_deregister(self) -> int | None:
-        """As arrive(), by a party that goes for good. When no parties are left the phaser is terminated."""
-    def arrive_and_wait(self, timeout: float | None = None) -> int | None:
-        """Arrives, and waits until all have. Returns the phase that has begun by then; None if the phaser
-        is terminated. For threads; tasks await arrive_and_wait_async(). WaitTimeoutError (a TimeoutError)
-        if the time, in seconds, was over first: it has arrived nevertheless, and need only wait_phase() if
-        it waits again.
-        """
-    def arrive_and_wait_async(self) -> Operation[int | None]:
-        """As arrive_and_wait(), in an awaitable that arrives when it is awaited. A task that is cancelled
-        while it waits has arrived.
-        """
-    def wait_phase(self, phase: int, /, timeout: float | None = None) -> int | None:
-        """Waits until this phase is over, without arriving; the caller need not be a party. Returns the
-        phase that has begun by then; None if the phaser is terminated. For threads; tasks await
-        wait_phase_async(). WaitTimeoutError (a TimeoutError) if the time, in seconds, was over first.
-        """
-    def wait_phase_async(self, phase: int, /) -> Operation[int | None]:
-        """As wait_phase(phase), in an awaitable."""
-    def terminate(self) -> None:
-        """Ends the phaser, and all of its tree, for good: present waiters and later callers get None.
-        Never waits itself.
-        """
-    def statistics(self) -> PhaserStatistics:
-        """A record of the moment: phase, parties, arrived, waiting (threads and tasks, of all the tree),
-        terminated.
-        """
-    @property
-    def phase(self) -> int:
-        """The phase that is going on, from 0 on; the last one if terminated."""
-    @property
-    def parties(self) -> int:
-        """How many are registered; a child with parties is one."""
-    @property
-    def arrived(self) -> int:
-        """How many of them have arrived at this phase."""
-    @property
-    def terminated(self) -> bool:
-        """Whether it has ended for good."""
-    @property
-    def parent(self) -> Phaser | None:
-        """The phaser that it is a party of, or None."""
-    @property
-    def root(self) -> Phaser:
-        """The phaser at the top of its tree; itself, if it has no parent."""
-
-@final
 class Reader(Generic[_T]):
     """One receiver of a BroadcastRing."""
     def receive(self, block: bool = True, timeout: float | None = None) -> _T:
@@ -1316,35 +1007,35 @@ class Reader(Generic[_T]):
         """Reader[int] is a Reader, for annotations."""
 
 @final
-class CombiningLock:
-    """A lock that runs functions: its holder also runs those that other threads and tasks have asked for
-    meanwhile.
+class Combiner:
+    """Runs functions one at a time: the thread whose function runs also runs those that other threads and
+    tasks have asked for meanwhile.
 
     So n that wait need no n switches of threads. Functions are called in the order in which they were asked
-    for, one at a time, each once. A holder calls at most `batch` of others' and then hands the lock over. The
+    for, one at a time, each once. A holder calls at most `batch` of others' and then hands its turn over. The
     main thread, where signal handlers run, calls its own only. In a forked child it is free unless the thread
     that forked was running a function of it.
     """
-    def __new__(cls, *, batch: int = 1024) -> CombiningLock: ...
+    def __new__(cls, *, batch: int = 1024) -> Combiner: ...
     def run(self, function: Callable[[], _T], /) -> _T:
-        """Calls the function while no other function of this lock runs, and returns what it returns or raises
-        what it raises. Waits for its turn. For threads; tasks await run_async().
+        """Calls the function while no other function of this combiner runs, and returns what it returns or
+        raises what it raises. Waits for its turn. For threads; tasks await run_async().
 
-        The function may be called in another thread: in that of the lock's holder when its turn comes. It is
+        The function may be called in another thread: in that of the holder when its turn comes. It is
         called once, or never if a signal handler raises while its turn has not come. Raises DeadlockError
-        inside a function that this lock is running.
+        inside a function that this combiner is running.
         """
     def run_async(self, function: Callable[[], _T], /) -> Operation[_T]:
         """An awaitable that does what run() does. For tasks; the function is no coroutine function, and no
-        other task of the loop in whose thread it runs runs meanwhile. Where the lock is free it is called at
+        other task of the loop in whose thread it runs runs meanwhile. Where no function runs it is called at
         once, without a switch to another task.
 
         A task that is cancelled before its turn has come has run nothing; one that is cancelled later never
         learns what the function returned or raised.
         """
     def locked(self) -> bool:
-        """Whether a function of this lock was running, a moment ago."""
-    def statistics(self) -> CombiningStatistics:
+        """Whether a function was running, a moment ago."""
+    def statistics(self) -> CombinerStatistics:
         """A record of the moment: locked, waiting (threads and tasks), combined (functions that a
         holder has called for another thread or task), batch.
         """

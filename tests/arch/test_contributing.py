@@ -18,7 +18,11 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 LISTS = PAGE[PAGE.index("## Where a new thing goes") : PAGE.index("## Make a release")]
 EXAMPLES = {
-    "a primitive": ("### A primitive", {"ROOM": "locks", "NAME": "stamped"}, "stamped"),
+    "a primitive": (
+        "### A primitive",
+        {"ROOM": "coordination", "NAME": "rate"},
+        r"\brate(_|limiter|\.|s\b)|_rate\b",
+    ),
     "a pool kind": ("### A pool kind", {"MODULE": "asynchronous", "NAME": "async"}, "async"),
     "an experiment": ("### An experiment", {"NAME": "gil_open_loop"}, "gil.open-loop"),
     "an export of a recording": ("Of a recording", {"NAME": "gecko"}, "firefox"),

@@ -38,12 +38,9 @@ LONG = [
     ("gil_endpoint.py", "", {"C call", "convoy", "1,000 threads"}, "worst ms"),
     ("gil_pair.py", "", {"stock", "counting", "recording", "scheduled"}, "pair ns"),
     ("sync_rwlock.py", "--only=alone", {"readers first", "writers first", "fairlead"}, "CPU ns"),
-    ("sync_stamped.py", "--only=alone", {"threading.Lock", "RWLock", "looking"}, "CPU ns"),
     ("sync_waits.py", "--only=with", {"off", "detecting"}, "CPU ns"),
     ("sync_cancel.py", "", {"asyncio.Lock", "fairlead Lock", "fairlead Semaphore"}, "CPU ns a task"),
-    ("sync_counter.py", "", {"lock and int", "itertools.count", "StripedCounter"}, "CPU ns"),
     ("sync_rate.py", "--only='free, a thread'", {"lock and sleep", "fairlead"}, "CPU ns"),
-    ("sync_meeting.py", "--only=exchange", {"lock and condition", "fairlead"}, "CPU ns"),
     ("sync_select.py", "--only='turns of tasks'", {"asyncio.wait", "fairlead"}, "CPU ns"),
     ("sync_channels.py", "--only=pair", {"queue.Queue", "fairlead"}, "CPU ns"),
 ]

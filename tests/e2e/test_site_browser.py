@@ -117,7 +117,7 @@ def test_search_finds_a_public_name(browser: Any, address: str) -> None:
     wait = WebDriverWait(browser, 60)
     wait.until(lambda _: field.is_displayed())
     field.send_keys("StampedLock")
-    wait.until(lambda _: browser.find_elements(By.CSS_SELECTOR, ".md-search-result__link[href*='stamped']"))
+    wait.until(lambda _: browser.find_elements(By.CSS_SELECTOR, ".md-search-result__link[href*='extra']"))
 
 
 def test_the_text_for_language_models_names_every_page(site: Path) -> None:

@@ -24,11 +24,9 @@ from fairlead.sync import (
     Barrier,
     LifoQueue,
     Lock,
-    ManualClock,
     PriorityQueue,
     Queue,
     RateLimiter,
-    ResourceGuard,
     SimpleQueue,
     broadcast,
     channel,
@@ -36,6 +34,7 @@ from fairlead.sync import (
     handle,
     watch,
 )
+from fairlead.sync.extra import ManualClock, ResourceGuard
 
 QUEUES = (Queue, LifoQueue, PriorityQueue)
 

@@ -201,6 +201,7 @@ assert receiver.receive() == listener.receive() == "before"
 
 def test_forked_child_finds_a_rate_limiter_with_what_was_taken_and_nothing_that_is_due_to_others() -> None:
     run("""
+from fairlead.sync.extra import ManualClock
 clock = ManualClock()
 limiter = RateLimiter(1, burst=2, clock=clock)
 assert limiter.acquire(False, n=2)
@@ -259,28 +260,10 @@ waiter.join()
     )
 
 
-def test_forked_child_finds_terminated_a_phaser_that_was_just_advancing_and_its_own_goes_on() -> None:
-    run("""
-go_on, inside = threading.Event(), threading.Event()
-busy = Phaser(1, on_advance=lambda *_: inside.set() or go_on.wait(30) and None)
-last = start(busy.arrive)
-inside.wait(30)
-
-def child():
-    assert busy.terminated and busy.register() is None
-
-in_child(child)
-go_on.set()
-last.join()
-assert busy.statistics() == (1, 1, 0, 0, False)
-forking = Phaser(1, on_advance=lambda *_: in_child(lambda: None))
-assert forking.arrive() == 0 and forking.phase == 1
-""")
-
-
 def test_forked_child_is_in_the_section_that_it_was_forked_in_even_if_a_new_thread_looks_first() -> None:
     run("""
-lock = CombiningLock()
+from fairlead.sync.extra import Combiner
+lock = Combiner()
 
 def child():
     seen = []
@@ -298,44 +281,9 @@ lock.run(int)
 """)
 
 
-def test_forked_child_holds_a_stamped_lock_as_its_thread_did_and_no_other_does() -> None:
-    run("""
-mine, theirs = StampedLock(), StampedLock()
-stamp, looked, theirs_too = mine.acquire_read(), mine.optimistic_read(), []
-start(lambda: theirs_too.append((mine.acquire_read(), theirs.acquire_write()))).join()
-start(lambda: theirs.acquire_read())
-until(lambda: theirs.statistics().waiting == 1)
-
-def child():
-    seen = []
-    start(lambda: seen.append(mine.acquire_write(False))).join()  # whoever looks first
-    assert seen == [0] and mine.validate(stamp) and mine.validate(looked)
-    assert mine.statistics() == (1, False, 0) and theirs.statistics() == (0, False, 0)
-    for lock, gone in zip((mine, theirs), theirs_too[0]):
-        assert not lock.validate(gone)
-        try:
-            lock.release(gone)
-        except NotHeldError:
-            pass
-        else:
-            raise AssertionError
-    writes = mine.try_convert_to_write(stamp)
-    assert writes and not mine.validate(looked)
-    mine.release(writes)
-    now = theirs.optimistic_read()
-    assert now and theirs.validate(now)
-    with theirs.writing:
-        pass
-    assert not theirs.validate(now)
-
-in_child(child)
-assert mine.statistics() == (2, False, 0) and theirs.statistics() == (0, True, 1)
-mine.release(stamp)
-""")
-
-
 def test_forks_while_threads_count_leave_every_child_a_counter_that_works() -> None:
     run("""
+from fairlead.sync.extra import StripedCounter
 counter, stop = StripedCounter(), []
 
 def count():
@@ -361,33 +309,6 @@ for thread in threads:
     thread.join()
 counter.reset()
 assert counter.sum() == 0
-""")
-
-
-def test_gate_starts_processes_that_were_forked_or_spawned() -> None:
-    run("""
-import multiprocessing
-from fairlead.sync import StartGate
-
-gate = StartGate(processes=True)
-children = []
-for _ in range(5):
-    child = os.fork()
-    if child == 0:
-        signal.alarm(30)
-        os._exit(0 if gate.wait() else 1)
-    children.append(child)
-spawned = multiprocessing.get_context("spawn").Process(target=gate.behind(sys.exit), args=(7,))
-spawned.start()
-assert not gate.is_open()
-gate.open()
-for child in children:
-    assert os.waitpid(child, 0)[1] == 0
-spawned.join()
-assert spawned.exitcode == 7
-opened_by_a_child = StartGate(processes=True)
-in_child(opened_by_a_child.open)
-assert opened_by_a_child.is_open() and opened_by_a_child.wait(0)
 """)
 
 

@@ -20,10 +20,10 @@ def run(program: str, first: str = "") -> None:
 
 
 CHECK = """
-from blockingcalls import CALLS, HOLDINGS, LIMITER
+from blockingcalls import CALLS, EXTRA, HOLDINGS, LIMITER
 from waiting import Thread
 
-CALLS = [call for call in CALLS if call.greenlets]
+CALLS = [call for call in [*CALLS, *EXTRA] if call.greenlets]
 
 def waiter(blocked, behind=0):
     greenlet = gevent.spawn(blocked.take)
@@ -111,8 +111,6 @@ for call in CALLS:
 
 def test_greenlets_of_one_thread_hold_and_wait_each_for_itself() -> None:
     run_check("""
-from contextlib import nullcontext
-
 def is_refused(release):
     try:
         release()
@@ -137,8 +135,7 @@ for holding in [*HOLDINGS, LIMITER]:
     if holding.taken == "reading":
         most = []
         def read():
-            again = lock.reading if holding.kind == "RWLock" else nullcontext()
-            with holding.block(lock, "reading"), again:
+            with holding.block(lock, "reading"), lock.reading:
                 most.append(lock.statistics().readers)
                 gevent.sleep(0)
         lock = holding.make()
@@ -172,6 +169,7 @@ assert hour.statistics().waiting == 0
 
 def test_greenlet_that_is_killed_at_a_phaser_has_arrived_and_at_a_barrier_breaks_it() -> None:
     run("""
+from fairlead.sync.extra import Phaser
 phaser, barrier = Phaser(2), Barrier(3)
 killed = gevent.spawn(phaser.arrive_and_wait)
 until(lambda: phaser.statistics().waiting == 1)

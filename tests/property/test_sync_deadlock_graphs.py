@@ -1,4 +1,4 @@
-"""find_deadlocks in random graphs of waits: every circle is found, once, and nothing else."""
+"""Detector.now() in random graphs of waits: every circle is found, once, and nothing else."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from waiting import PATIENCE_S, Thread, until
+from waiting import PATIENCE_S, Thread, deadlocks, until
 
 from fairlead.errors import NotHeldError
-from fairlead.sync import Lock, RLock, find_deadlocks
+from fairlead.sync import Lock, RLock
 
 pytestmark = pytest.mark.once
 
@@ -94,7 +94,7 @@ class Graph:
         async def ask() -> list[frozenset[str]]:
             return [
                 frozenset(wait.waiter.task or wait.waiter.thread_name for wait in deadlock.waits)
-                for deadlock in find_deadlocks()
+                for deadlock in deadlocks()
             ]
 
         found = asyncio.run_coroutine_threadsafe(ask(), self.loop).result(PATIENCE_S)
@@ -137,4 +137,4 @@ def test_every_circle_is_found_once_and_nothing_else(wants: list[int | None], ha
         assert graph.found() == expected
     finally:
         graph.close()
-    assert find_deadlocks() == ()
+    assert deadlocks() == ()

@@ -21,16 +21,11 @@ from fairlead.sync import (
     Barrier,
     BoundedSemaphore,
     CapacityLimiter,
-    CombiningLock,
     Condition,
     CountdownEvent,
     Event,
-    Exchanger,
-    Latch,
     LifoQueue,
     Lock,
-    ManualClock,
-    Phaser,
     PriorityQueue,
     Queue,
     RateLimiter,
@@ -38,8 +33,6 @@ from fairlead.sync import (
     RWLock,
     Semaphore,
     SimpleQueue,
-    StampedLock,
-    StartGate,
     broadcast,
     channel,
     once,
@@ -48,6 +41,7 @@ from fairlead.sync import (
     select_async,
     watch,
 )
+from fairlead.sync.extra import Combiner, Exchanger, ManualClock, Phaser, StampedLock
 
 
 @dataclass
@@ -104,6 +98,10 @@ class Call:
     """Whether end() lets one go on, which takes something for good: the next waits for another end()."""
     final: bool = False
     """Whether a wait that was granted stands, and its cancellation comes later."""
+    passes: bool = True
+    """Whether what was granted to a task that is cancelled before it resumes is there for the next."""
+    loops: bool = True
+    """Whether a loop that is closed ends the waits of its tasks, even if no coroutine of theirs is closed."""
     alone: bool = False
     """Whether two that wait do not wait for the same."""
     by_others: bool = False
@@ -154,9 +152,6 @@ class Holding:
 
     def calls(self, lock: Any, how: str) -> tuple[Any, Any, Callable[[Any], Any]]:
         """By a thread, by a task, and letting go."""
-        if isinstance(lock, StampedLock):
-            name = {"reading": "acquire_read", "writing": "acquire_write"}[how]
-            return getattr(lock, name), getattr(lock, f"{name}_async"), lock.release
         one = self.block(lock, how)
         return one.acquire, one.acquire_async, lambda _: one.release()
 
@@ -176,8 +171,7 @@ class Holding:
             wait_async,
             lambda: int(lock.statistics().waiting),
             end,
-            ... if isinstance(lock, StampedLock) else True,
-            undo,
+            undo=undo,
         )
 
 
@@ -189,8 +183,6 @@ HOLDINGS = [
     Holding("RWLockView writing, read", RWLock, "reading", "writing"),
     Holding("RWLockView reading, written", RWLock, "writing", "reading"),
     Holding("RWLockView upgradable", RWLock, "upgradable", "upgradable"),
-    Holding("StampedLock writing, read", StampedLock, "reading", "writing"),
-    Holding("StampedLock reading, written", StampedLock, "writing", "reading"),
 ]
 LIMITER = Holding("CapacityLimiter", partial(CapacityLimiter, 1))
 
@@ -221,8 +213,22 @@ def _limiter(_: int) -> Blocked:
     )
 
 
+def _stamped(taken: str, wanted: str, _: int) -> Blocked:
+    lock = StampedLock()
+    stamp = getattr(lock, f"acquire_{taken}")()
+    return Blocked(
+        lock,
+        getattr(lock, f"acquire_{wanted}"),
+        getattr(lock, f"acquire_{wanted}_async"),
+        lambda: lock.statistics().waiting,
+        partial(lock.release, stamp),
+        ...,
+        lock.release,
+    )
+
+
 def _combining(_: int) -> Blocked:
-    lock, ran = CombiningLock(), []
+    lock, ran = Combiner(), []
     end = Inside(_within(lock.run)).wait().go
 
     def section() -> str:
@@ -467,18 +473,14 @@ CALLS = [
     Call("Semaphore", partial(_semaphore, Semaphore)),
     Call("fair Semaphore", partial(_semaphore, partial(Semaphore, fair=True))),
     Call("BoundedSemaphore", partial(_semaphore, BoundedSemaphore)),
-    _no_case("CombiningLock", _combining, None, by_others=True, greenlets=False, kind="Section"),
+    _no_case("Combiner", _combining, None, by_others=True, greenlets=False, kind="Section"),
     _no_case("once", _once, None, by_others=True, kind="RLock"),
     _no_case("Condition over a Lock", partial(_condition, Lock), stays=False, each=True),
     _no_case("Condition over an RLock", partial(_condition, RLock), stays=False, each=True),
     _no_case("RateLimiter", _rate, each=True),
     Call("Event", partial(_opened, Event, "set")),
-    Call("Latch", partial(_opened, partial(Latch, 1), "count_down")),
     Call("CountdownEvent", partial(_opened, partial(CountdownEvent, 1), "count_down")),
-    Call("StartGate", partial(_opened, StartGate, "open")),
     _no_case("Barrier", _barrier, BrokenBarrierError, stays=False),
-    _no_case("Phaser.arrive_and_wait", partial(_phaser, False), WaitTimeoutError, stays=False),
-    Call("Phaser.wait_phase", partial(_phaser, True), WaitTimeoutError),
     _get_call("SimpleQueue.get", partial(_get, SimpleQueue, "get")),
     *(_get_call(f"{kind.__name__}.get", partial(_get, kind, "get")) for kind in QUEUES),
     *(_put_call(f"{kind.__name__}.put", partial(_put, kind)) for kind in QUEUES),
@@ -494,9 +496,18 @@ CALLS = [
     _look_call("watch.receive", partial(_receive, partial(watch, None), True)),
     _meet_call("channel(0).send", partial(_send, 0), QueueFull, refuses=True, final=True),
     _meet_call("channel(0).receive", partial(_receive, partial(channel, 0), False), QueueEmpty, refuses=True),
-    Call("Exchanger", _exchange, WaitTimeoutError, stays=False, each=True, final=True, alone=True),
     _no_case("select", _select, None, each=True, kind="Queue"),
 ]  # fmt: skip
+_extra_call = partial(_no_case, loops=False, kind="Event")
+EXTRA = [
+    _extra_call("Phaser.arrive_and_wait", partial(_phaser, False), WaitTimeoutError, stays=False),
+    _extra_call("Phaser.wait_phase", partial(_phaser, True), WaitTimeoutError),
+    _extra_call("Exchanger", _exchange, WaitTimeoutError, stays=False, each=True, alone=True, passes=False),
+    _extra_call("StampedLock.acquire_read", partial(_stamped, "write", "read"), 0),
+    _extra_call("StampedLock.acquire_write", partial(_stamped, "read", "write"), 0),
+]
+"""Those of fairlead.sync.extra that are Python: a fork is not for them, nor another interpreter."""
 if sys.implementation.name == "pypy":  # what is tested there
+    EXTRA = []
     TESTED = {"Lock", "Semaphore", "BoundedSemaphore", "Event", "SimpleQueue"}
     CALLS = [one for one in CALLS if one.seen in TESTED and one.name != "CapacityLimiter"]

@@ -1,16 +1,17 @@
-"""Every public object of fairlead.sync as a typed program uses it: a test runs it, make lint checks it."""
+"""Every public object of fairlead.sync and fairlead.sync.extra as a typed program uses it.
+
+A test runs it, make lint checks it.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import io
 import math
 import threading
-from collections.abc import Callable
 from typing import assert_type
 
 from fairlead import sync
-from fairlead.sync import shared
+from fairlead.sync import extra, shared
 
 
 def locks() -> None:
@@ -39,7 +40,7 @@ def locks() -> None:
         assert_type(rw.statistics().readers, int)
         rw.reading.release()
         rw.writing.acquire()
-    stamped = sync.StampedLock()
+    stamped = extra.StampedLock()
     stamp = stamped.optimistic_read()
     assert_type(stamped.validate(stamp), bool)
     stamp = stamped.try_convert_to_write(stamp)
@@ -52,10 +53,10 @@ def locks() -> None:
         assert_type(inside, int)
     with stamped.writing:
         assert_type(stamped.statistics().writing, bool)
-    combining = sync.CombiningLock(batch=8)
-    assert_type(combining.run(lambda: "done"), str)
-    assert not combining.locked()
-    assert_type(combining.statistics().batch, int)
+    combiner = extra.Combiner(batch=8)
+    assert_type(combiner.run(lambda: "done"), str)
+    assert not combiner.locked()
+    assert_type(combiner.statistics().batch, int)
     for condition in (sync.Condition(), sync.Condition(lock), sync.Condition(fair=True)):
         with condition:
             condition.notify()
@@ -86,7 +87,7 @@ def permits() -> None:
     limiter.release_on_behalf_of("borrower")
     limiter.total_tokens = math.inf
     assert_type(limiter.statistics().total, float)
-    clock = sync.ManualClock()
+    clock = extra.ManualClock()
     rate = sync.RateLimiter(10, 1.0, burst=2, clock=clock)
     assert rate.acquire(n=2)
     assert_type(rate.delay(), float)
@@ -103,12 +104,9 @@ def meetings() -> None:
     assert event.is_set()
     event.clear()
     assert_type(event.statistics().is_set, bool)
-    latch = sync.Latch(1)
-    latch.count_down()
-    assert latch.wait(1)
-    assert latch.is_set()
-    assert_type(latch.value, int)
     countdown = sync.CountdownEvent(1)
+    assert not countdown.is_set()
+    assert_type(countdown.value, int)
     countdown.count_up()
     countdown.count_down(2)
     assert countdown.wait(timeout=1)
@@ -120,10 +118,7 @@ def meetings() -> None:
     barrier.reset()
     assert_type((barrier.parties, barrier.n_waiting), tuple[int, int])
     assert_type(barrier.statistics().broken, bool)
-    phaser = sync.Phaser(parties=1)
-    child = sync.Phaser(parent=phaser)
-    assert_type(child.parent, sync.Phaser | None)
-    assert child.root is phaser
+    phaser = extra.Phaser(parties=1)
     assert_type(phaser.arrive(), int | None)
     phaser.register()
     phaser.bulk_register(2)
@@ -132,23 +127,17 @@ def meetings() -> None:
     phaser.terminate()
     assert_type(phaser.terminated, bool)
     assert_type((phaser.phase, phaser.parties, phaser.arrived), tuple[int, int, int])
-    exchanger = sync.Exchanger[str]()
+    exchanger = extra.Exchanger[str]()
     partner = threading.Thread(target=exchanger.exchange, args=("his",))
     partner.start()
     assert_type(exchanger.exchange("mine", timeout=10), str)
     partner.join()
     exchanger.close()
     assert_type(exchanger.statistics().closed, bool)
-    with sync.StartGate() as gate:
-        behind: Callable[[list[int]], int] = gate.behind(len)
-        gate.open()
-        assert gate.wait(1)
-        assert gate.is_open()
-    assert behind([1, 2]) == 2
 
 
 def small_things() -> None:
-    counter = sync.StripedCounter(1)
+    counter = extra.StripedCounter(1)
     counter.add(2)
     counter.increment()
     counter.decrement()
@@ -157,13 +146,13 @@ def small_things() -> None:
     counter.reset()
     assert_type(int(counter), int)
     assert_type(counter.statistics().stripes, int)
-    flag = sync.Flag[str]()
+    flag = extra.Flag[str]()
     assert_type(flag.set("value"), bool)
     assert_type(flag.get(), str | None)
     assert_type(flag.get("other"), str)
     assert_type(flag.is_set(), bool)
     flag.clear()
-    guard = sync.ResourceGuard("reading")
+    guard = extra.ResourceGuard("reading")
     with guard:
         assert_type(guard.statistics().busy, bool)
 
@@ -178,13 +167,13 @@ def small_things() -> None:
     assert_type(number, int)
     found_again: sync.Lock = sync.from_handle(number)
     assert not found_again.locked()
-    waits: tuple[sync.Wait, ...] = sync.waits()
+    waits: sync.Waits = sync.waits()
     actors: list[sync.Actor] = [wait.waiter for wait in waits]
-    sync.dump_waits(io.StringIO())
-    found: tuple[sync.Deadlock, ...] = sync.find_deadlocks()
-    assert (actors, found) == ([], ())
+    assert "nothing waiting" in str(waits)
     with sync.detect_deadlocks(interval=1, on_deadlock=print) as detector:
         assert_type(detector, sync.Detector)
+        found: tuple[sync.Deadlock, ...] = detector.now()
+    assert (actors, found) == ([], ())
 
 
 def queues() -> None:
@@ -269,14 +258,14 @@ async def tasks() -> None:
     lock.release()
     assert_type(await semaphore.acquire_async(n=2), bool)
     semaphore.release(2)
-    rw, stamped = sync.RWLock(), sync.StampedLock()
+    rw, stamped = sync.RWLock(), extra.StampedLock()
     async with lock, rlock, semaphore, rw.reading, sync.CapacityLimiter(1), sync.RateLimiter(1):
         pass
     async with rw.writing, stamped.writing as stamp:
         assert_type(stamp, int)
     stamped.release(await stamped.acquire_read_async())
     stamped.release(await stamped.acquire_write_async())
-    assert_type(await sync.CombiningLock().run_async(lambda: 1), int)
+    assert_type(await extra.Combiner().run_async(lambda: 1), int)
     condition = sync.Condition()
     async with condition:
         assert_type(await condition.wait_for_async(lambda: "yes"), str)
@@ -284,19 +273,17 @@ async def tasks() -> None:
     assert_type(await limiter.acquire_async(), bool)
     assert_type(await limiter.acquire_on_behalf_of_async("it"), bool)
     assert_type(await sync.RateLimiter(5).acquire_async(n=1), bool)
-    event, latch, countdown, gate = sync.Event(), sync.Latch(1), sync.CountdownEvent(), sync.StartGate()
+    event, countdown = sync.Event(), sync.CountdownEvent()
     event.set()
-    latch.count_down()
-    gate.open()
-    for opened in (event.wait_async(), latch.wait_async(), countdown.wait_async(), gate.wait_async()):
+    for opened in (event.wait_async(), countdown.wait_async()):
         assert_type(await opened, bool)
     assert_type(await sync.Barrier(1).wait_async(), int)
     async with sync.Barrier(1) as place:
         assert_type(place, int)
-    phaser = sync.Phaser(parties=1)
+    phaser = extra.Phaser(parties=1)
     assert_type(await phaser.arrive_and_wait_async(), int | None)
     assert_type(await phaser.wait_phase_async(0), int | None)
-    exchanger = sync.Exchanger[int]()
+    exchanger = extra.Exchanger[int]()
     assert_type(
         await asyncio.gather(exchanger.exchange_async(1), exchanger.exchange_async(2)), tuple[int, int]
     )

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from fairlead.sync import blocking_in_tasks
+from fairlead.sync import Deadlock, blocking_in_tasks, detect_deadlocks
 
 PATIENCE_S = 40
 let_others_run: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
@@ -25,6 +25,12 @@ def until(state: Callable[[], object]) -> None:
     while not state():
         assert time.monotonic() < deadline, "the state never came"
         let_others_run()
+
+
+def deadlocks() -> tuple[Deadlock, ...]:
+    """The circles of this moment."""
+    with detect_deadlocks(interval=threading.TIMEOUT_MAX) as detector:
+        return detector.now()
 
 
 async def until_async(state: Callable[[], object]) -> None:

@@ -18,7 +18,7 @@ from waiting import PATIENCE_S, Thread, until
 
 from fairlead.errors import LoopClosedError
 from fairlead.lowlevel import Mailbox, Waiter, add_loop, current_mailbox, current_task
-from fairlead.sync import Event, Exchanger, Lock, Queue, RateLimiter, SimpleQueue, select_async
+from fairlead.sync import Event, Lock, Queue, RateLimiter, SimpleQueue, select_async
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "lowlevel.md"
 
@@ -133,7 +133,6 @@ WAITS = {
     "queue": lambda: SimpleQueue[int]().get_async(),
     "join": lambda: joined(),
     "rate": lambda: rate_that_is_used_up().acquire_async(),
-    "exchanger": lambda: Exchanger[int]().exchange_async(1),
     "selection": lambda: select_async(SimpleQueue[int]().get_async(), Event().wait_async()),
 }
 

@@ -1,9 +1,9 @@
-"""aiologic's Flag is fairlead.sync's."""
+"""aiologic's Flag is fairlead.sync.extra's."""
 
 from __future__ import annotations
 
 import aiologic
 
-from fairlead import sync
+from fairlead.sync import extra
 
-aiologic.Flag = sync.Flag  # type: ignore[misc,assignment]
+aiologic.Flag = extra.Flag  # type: ignore[misc,assignment]

@@ -10,7 +10,12 @@ static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
     return false;
 }
 
-const fl_waitq_ops fl_condition_ops = {.enter = enter};
+static void pass_on(fl_waitq *waitq)
+{
+    fl_condition_give(waitq, 1);
+}
+
+const fl_waitq_ops fl_condition_ops = {.enter = enter, .pass_on = pass_on};
 
 fl_waitq *fl_condition_new(fl_waitq *lock)
 {
@@ -27,11 +32,10 @@ fl_waitq *fl_condition_new(fl_waitq *lock)
 static void move(fl_waiter *waiter, fl_waitq *from, fl_waitq *to)
 {
     fl_waitq_unlink(from, waiter);
-    fl_store(&waiter->moved, true, relaxed); /* under the queue locks */
+    fl_store(&waiter->moved_from, from, relaxed); /* under the queue locks */
     fl_store(&waiter->request, waiter->request_moved, relaxed); /* the same */
-    if (waiter->mailbox != NULL) { /* it is counted, and counts its queue; the caller has one of each */
+    if (waiter->mailbox != NULL) { /* it is counted, and counts its queues; the caller has one of each */
         fl_waitq_ref(to);
-        fl_waitq_unref(from);
     }
     fl_store(&waiter->waitq, to, release); /* pairs with fl_waiter_lock */
     fl_sem_adopt(to, waiter);
@@ -49,6 +53,9 @@ uint32_t fl_condition_give(fl_waitq *waitq, uint32_t count)
             move(waitq->head, waitq, lock);
         }
         fl_sem_serve(lock, &wakes);
+        if (lock->head != NULL && fl_waitq_orphaned(lock)) { /* one that has moved has not looked yet */
+            fl_waitq_wake(lock->head, &wakes);
+        }
         fl_mutex_unlock(&lock->lock);
     }
     fl_waitq_unlock(waitq, &wakes);
@@ -59,7 +66,7 @@ bool fl_condition_leave(fl_waiter *waiter)
 {
     fl_wakes none = {0};
     fl_waitq *waitq = fl_waiter_lock(waiter);
-    bool leaves = !fl_load(&waiter->moved, relaxed); /* under the queue lock */
+    bool leaves = fl_load(&waiter->moved_from, relaxed) == NULL; /* under the queue lock */
     if (leaves) {
         if (waiter->queued && waiter->generation == fl_fork_generation) { /* else in the parent process */
             fl_waitq_unlink(waitq, waiter);

@@ -7,8 +7,8 @@
  * that are notified take turns with those that notify.
  *
  * A waiter whose time is over leaves this queue, or has been moved first, and then waits for the lock without
- * a time: it was notified. One that leaves for another reason after it was moved, or granted the lock, hands
- * its notification on, which its own side does (fl_condition_give).
+ * a time: it was notified. One that is abandoned after it was moved, or granted the lock, passes its
+ * notification on.
  *
  * Invariants, checked by the model (condition-*):
  * 1. A waiter is in one of the two queues, or in none once it has the lock or has left. It moves once, under

@@ -17,7 +17,7 @@ static void swap(fl_handoff **mine, fl_handoff **its)
 
 static uint32_t partner_of(uint32_t side)
 {
-    return side == FL_MEET_SWAP ? FL_MEET_SWAP : side == FL_MEET_SEND ? FL_MEET_RECEIVE : FL_MEET_SEND;
+    return side == FL_MEET_SEND ? FL_MEET_RECEIVE : FL_MEET_SEND;
 }
 
 /* Queue lock. */

@@ -1,17 +1,17 @@
-/* meeting: two come together, and what one of them has goes to the other in that instant. A rendezvous (a
- * sender meets a receiver) and an exchange (each gets what the other had) are the same meeting.
+/* meeting: a sender and a receiver come together, and what the sender has goes to the receiver in that
+ * instant.
  *
  * Prior art: unbuffered channels of Hoare's CSP (1978, https://doi.org/10.1145/359576.359585) and Go;
- * SynchronousQueue and Exchanger of java.util.concurrent (Scherer, Lea and Scott, "Scalable Synchronous
- * Queues", 2006, https://doi.org/10.1145/1122971.1122994). As there, the queue holds one kind at a time:
- * senders, or receivers.
+ * SynchronousQueue of java.util.concurrent (Scherer, Lea and Scott, "Scalable Synchronous Queues", 2006,
+ * https://doi.org/10.1145/1122971.1122994). As there, the queue holds one kind at a time: senders, or
+ * receivers.
  *
  * * The object is passed in a `fl_handoff`, allocated by the sender. Each party has a place for one, which its
  * waiter's stake names; to meet is to swap the content of the two places, under the queue lock and before the
  * other one is woken, whose place may be gone by then. If the other chooses, and was decided elsewhere, it is
  * swapped back. So at any moment a handoff is in one place.
  *
- * * A sender cannot take back what it has sent or exchanged, because the other party has gone on: its waiter
+ * * A sender cannot take back what it has sent, because the other party has gone on: its waiter
  * is `final`, and a cancellation comes too late for it. A receiver that will not take its handoff returns it:
  * to the next receiver, and if there is none to the list `returned`, in the order of meeting.
  * From there it goes to the next receiver that arrives, before all that was sent later.
@@ -42,7 +42,7 @@
 #define FL_MEETING_EMPTIED (UINT64_C(1) << 62)
 
 /* What a waiter wants. */
-typedef enum { FL_MEET_SWAP, FL_MEET_SEND, FL_MEET_RECEIVE } fl_meeting_side;
+typedef enum { FL_MEET_SEND, FL_MEET_RECEIVE } fl_meeting_side;
 
 typedef struct fl_handoff {
     void *object;

@@ -75,22 +75,6 @@ bool fl_rw_try(fl_waitq *waitq, uint32_t wanted, uint64_t owner)
     return take(waitq, wanted, owner, false);
 }
 
-bool fl_rw_raise_alone(fl_waitq *waitq, uint64_t owner)
-{
-    fl_waitq_refresh(waitq);
-    uint64_t word = fl_load(&waitq->word, relaxed); /* only a first guess */
-    do {
-        if (readers(word) != 1) {
-            return false;
-        }
-        if (word & FL_RW_UPGRADABLE) {
-            return false;
-        }
-    } while (!fl_cas(&waitq->word, &word, word - 1 + FL_RW_WRITER, acquire, relaxed)); /* fl_rw_lower */
-    set_owner(waitq, FL_RW_WRITE, owner);
-    return true;
-}
-
 /* Queue lock. The first from here on that waits to write. */
 static fl_waiter *next_writer(fl_waiter *from)
 {

@@ -58,9 +58,6 @@ bool fl_rw_fits(uint64_t word, uint32_t wanted);
 /* Goes inside without waiting; for FL_RW_RAISE, from reading to writing. Any thread, attached or not. */
 bool fl_rw_try(fl_waitq *waitq, uint32_t wanted, uint64_t owner);
 
-/* From reading to writing, by the only holder, in front of all waiters; false: there is another holder. */
-bool fl_rw_raise_alone(fl_waitq *waitq, uint64_t owner);
-
 /* From one mode that the caller is inside in to a lower one, or out of it. Does not block, and may be called
    from anywhere. */
 void fl_rw_lower(fl_waitq *waitq, fl_rw_mode from, fl_rw_mode to);

@@ -32,7 +32,7 @@ static bool reserve(fl_waitq *waitq)
 /* Queue lock. This one has got a lock. */
 static void resume(fl_waitq *waitq, const fl_waiter *waiter)
 {
-    if (fl_load(&waiter->moved, relaxed)) { /* under the queue lock */
+    if (fl_load(&waiter->moved_from, relaxed) != NULL) { /* under the queue lock */
         fl_sem_of(waitq)->since = waiter->since;
         fl_fetch_or(&waitq->word, FL_SEM_RESUMED, relaxed); /* read by the holder */
     }
@@ -56,6 +56,7 @@ void fl_sem_serve(fl_waitq *waitq, fl_wakes *wakes)
             fl_waitq_wake(first, wakes);
             return;
         }
+        first->offered = true;
         fl_fetch_sub(&waitq->word, wanted, acquire); /* pairs with fl_sem_give; it is reserved */
         set_owner(waitq, first->stake.holder);
         resume(waitq, first);
@@ -71,23 +72,25 @@ void fl_sem_serve(fl_waitq *waitq, fl_wakes *wakes)
 static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
 {
     (void)wakes;
-    uint64_t flags = FL_SEM_QUEUED | (waitq->flags & FL_WAITQ_FAIR ? FL_SEM_RESERVED : 0);
-    uint64_t word = fl_load(&waitq->word, relaxed); /* only a first guess */
-    for (;;) {
-        if ((uint32_t)word >= waiter->wanted && !(word & FL_SEM_RESERVED)) {
-            if (fl_cas(&waitq->word, &word, word - waiter->wanted, acquire, relaxed)) { /* fl_sem_give */
-                set_owner(waitq, waiter->stake.holder);
-                return true;
-            }
-        } else if ((uint32_t)word < waiter->wanted && (word & FL_SEM_CLOSED)) {
-            fl_store(&waiter->state, FL_REFUSED, relaxed); /* not queued: no other thread reads it */
-            return false;
-        } else if (fl_cas(&waitq->word, &word, word | flags, relaxed, relaxed)) {
-            /* a release from now on comes through the queue lock, and finds the waiter */
-            fl_waitq_push(waitq, waiter);
-            return false;
-        }
+    if (waiter->offered && waitq->flags & FL_WAITQ_OWNED) { /* by a thread that this forked child does not have */
+        waiter->offered = false;
+        set_owner(waitq, 0);
+        fl_fetch_add(&waitq->word, waitq->limit - (uint32_t)fl_load(&waitq->word, relaxed), relaxed); /* alone */
     }
+    if (fl_sem_try(waitq, waiter->wanted, waiter->stake.holder)) {
+        return true;
+    }
+    /* a release from now on comes through the queue lock, and finds the waiter; what came before, fl_sem_serve
+       finds, which is called if it is the head */
+    uint64_t flags = FL_SEM_QUEUED | (waitq->flags & FL_WAITQ_FAIR ? FL_SEM_RESERVED : 0);
+    uint64_t word = fl_fetch_or(&waitq->word, flags, relaxed);
+    if ((uint32_t)word < waiter->wanted && (word & FL_SEM_CLOSED)) {
+        fl_store(&waiter->state, FL_REFUSED, relaxed); /* not queued: no other thread reads it */
+        fl_sem_serve(waitq, wakes); /* which takes the flags off if there is no waiter */
+        return false;
+    }
+    fl_waitq_push(waitq, waiter);
+    return false;
 }
 
 static bool retry(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)

@@ -106,10 +106,13 @@ void fl_waiter_ref(fl_waiter *waiter)
 void fl_waiter_unref(fl_waiter *waiter)
 {
     if (fl_fetch_sub(&waiter->refs, 1, acq_rel) == 1) { /* pairs with itself: the last sees what all did */
-        fl_waitq *waitq = waiter->waitq;
+        fl_waitq *waitq = waiter->waitq, *from = waiter->moved_from;
         fl_mailbox *mailbox = waiter->mailbox;
         free(waiter);
         fl_waitq_unref(waitq);
+        if (from != NULL) {
+            fl_waitq_unref(from);
+        }
         fl_mailbox_unref(mailbox);
     }
 }

@@ -379,7 +379,7 @@ bool fl_waitq_leave(fl_waiter *waiter, fl_waiter_state why)
     fl_wakes wakes = {0};
     fl_waitq *waitq = fl_waiter_lock(waiter);
     bool waits = is_waiting(fl_load(&waiter->state, acquire)); /* pairs with settle */
-    if (waits && !(why == FL_TIMED_OUT && fl_load(&waiter->moved, relaxed))) { /* under the queue lock */
+    if (waits && !(why == FL_TIMED_OUT && fl_load(&waiter->moved_from, relaxed) != NULL)) { /* queue lock */
         fl_store(&waiter->state, why, relaxed); /* published by the queue lock */
         if (waiter->queued && is_queued_here(waiter)) {
             fl_waitq_unlink(waitq, waiter);
@@ -393,7 +393,7 @@ bool fl_waitq_leave(fl_waiter *waiter, fl_waiter_state why)
     return waits;
 }
 
-bool fl_waiter_abandon(fl_waiter *waiter, fl_waiter_state why)
+static bool leave_or_give_back(fl_waiter *waiter, fl_waiter_state why)
 {
     if (fl_waitq_leave(waiter, why)) {
         return true;
@@ -412,6 +412,16 @@ bool fl_waiter_abandon(fl_waiter *waiter, fl_waiter_state why)
         fl_waitq_give_back(waiter);
     }
     return true;
+}
+
+bool fl_waiter_abandon(fl_waiter *waiter, fl_waiter_state why)
+{
+    bool gone = leave_or_give_back(waiter, why);
+    fl_waitq *from = fl_load(&waiter->moved_from, relaxed); /* it waits no more, and so does not move */
+    if (gone && from != NULL) {
+        from->ops->pass_on(from);
+    }
+    return gone;
 }
 
 fl_wait_result fl_waitq_wait(fl_waiter *waiter, int64_t deadline, int64_t signals)
@@ -434,7 +444,7 @@ fl_wait_result fl_waitq_wait(fl_waiter *waiter, int64_t deadline, int64_t signal
             return FL_WAIT_INTERRUPTED;
         }
         int64_t date = look == NULL ? FL_FOREVER : look(waiter), until = date < signals ? date : signals;
-        if (!fl_load(&waiter->moved, relaxed) && deadline < until) { /* fl_waitq_leave looks again */
+        if (fl_load(&waiter->moved_from, relaxed) == NULL && deadline < until) { /* fl_waitq_leave looks again */
             until = deadline;
         }
         fl_park_result result = fl_park(&waiter->state, state == FL_CLAIMED ? state : FL_WAITING, until);

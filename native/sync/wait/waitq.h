@@ -90,7 +90,9 @@ typedef union {
 typedef struct fl_waiter {
     fl_atomic(uint32_t) state; /* a thread parks on it */
     uint32_t wanted;           /* how many, or what; up to the kind */
-    fl_atomic(struct fl_waitq *) waitq; /* changes under the locks of both queues, once (condition.h) */
+    fl_atomic(struct fl_waitq *) waitq;
+    fl_atomic(struct fl_waitq *) moved_from; /* a condition's, to that of its lock; both change once, under the
+                                                locks of both (condition.h). NULL: it has not moved */
     fl_stake stake;
     int64_t since;                  /* fl_clock_now() when it began to wait; 0: not yet */
     int64_t look;                   /* of what comes with time: when it looks next */
@@ -99,7 +101,7 @@ typedef struct fl_waiter {
     bool queued;                    /* queue lock */
     bool final;                     /* queue lock; what it was granted cannot be given back */
     bool for_lock;                  /* it may come to wait for a holder; constant */
-    fl_atomic(bool) moved;          /* queue lock; from a condition's queue to that of its lock */
+    bool offered;                   /* queue lock; of a lock: it is about to be granted, or a fork came in between */
     bool told;                      /* its own side's: it knows that the holder has ended */
     fl_atomic(uint8_t) posted;      /* in the list of its mailbox */
     fl_atomic(uint32_t) refs;       /* task only */
@@ -177,6 +179,7 @@ typedef struct fl_waitq_ops {
     void (*give_back)(fl_waiter *waiter);                             /* no lock */
     void (*forked)(fl_waitq *waitq); /* no lock, alone in this wait queue */
     void (*forget)(fl_waiter *waiter); /* no lock; a task's waiter that is settled, before it goes */
+    void (*pass_on)(fl_waitq *waitq);    /* no lock; of a condition: one that has moved is gone */
     void (*orphaned)(fl_waitq *waitq);   /* no lock; the owner's thread has ended, and there are waiters */
     int64_t (*look)(const fl_waiter *waiter); /* no lock; of what comes with time: when it looks next */
     bool wakes; /* `attempt` may wake others */

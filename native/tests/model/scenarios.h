@@ -28,10 +28,7 @@ typedef struct {
     X(select_scenarios)                                                                                     \
     X(rate_scenarios)                                                                                       \
     X(meet_scenarios)                                                                                       \
-    X(stamped_scenarios)                                                                                    \
     X(thread_table_scenarios)                                                                               \
-    X(counter_scenarios)                                                                                    \
-    X(phaser_scenarios)                                                                                     \
     X(chosen_scenarios)                                                                                     \
     X(handler_scenarios)                                                                                    \
     X(place_scenarios)

@@ -1,4 +1,4 @@
-/* Senders and receivers, and exchangers: every order of arriving, leaving and returning an item. */
+/* Senders and receivers: every order of arriving, leaving and returning an item. */
 #include "sync/coordination/meeting.h"
 #include "scenarios.h"
 
@@ -149,45 +149,6 @@ static void receive_and_close(void)
     close_meeting();
 }
 
-/* Each gets the item of one other, which gets its own. */
-static fl_handoff *swapped[MODEL_THREADS];
-
-static void begin_exchange(void)
-{
-    begin_meeting();
-    memset(swapped, 0, sizeof swapped);
-}
-
-static void exchange_within(int64_t deadline)
-{
-    fl_handoff *mine = &handoffs[model_self()];
-    bool met = meet(FL_MEET_SWAP, &mine, deadline);
-    MODEL_CHECK(met == (mine != &handoffs[model_self()]));
-    swapped[model_self()] = met ? mine : NULL;
-}
-
-static void exchange_for_ever(void)
-{
-    exchange_within(FL_FOREVER);
-}
-
-static void exchange_within_a_time(void)
-{
-    exchange_within(1);
-}
-
-static void loop_that_exchanges(void)
-{
-    fl_handoff *mine = &handoffs[model_self()];
-    bool met = model_run_loop_as(waitq, FL_MEET_SWAP, fl_meeting_place(&mine), false, NULL);
-    MODEL_CHECK(met == (mine != &handoffs[model_self()]));
-    if (met) {
-        swapped[model_self()] = mine;
-    } else {
-        exchange_within(FL_FOREVER);
-    }
-}
-
 static void end_meeting(void)
 {
     model_end_poison();
@@ -214,16 +175,6 @@ static void end_meeting(void)
     fl_mailbox_unref(mailbox);
 }
 
-static void end_exchange(void)
-{
-    for (int thread = 0; thread < MODEL_THREADS; thread++) {
-        if (swapped[thread] != NULL) {
-            MODEL_CHECK(swapped[swapped[thread] - handoffs] == &handoffs[thread]);
-        }
-    }
-    end_meeting();
-}
-
 static const model_scenario scenarios[] = {
     {"meet-2", 3, 2, PATIENT, begin_meeting, end_meeting, {send_for_ever, receive_for_ever}},
     {"meet-2-timed", 3, 1, PATIENT, begin_meeting, end_meeting, {send_within_a_time, receive_within_a_time}},
@@ -239,11 +190,6 @@ static const model_scenario scenarios[] = {
      {loop_that_closes, send_for_ever, receive_and_close}},
     {"meet-3-closed", 2, 0, PATIENT, begin_meeting, end_meeting,
      {send_for_ever, receive_for_ever, close_meeting}},
-    {"exchange-2", 3, 2, PATIENT, begin_exchange, end_exchange, {exchange_for_ever, exchange_for_ever}},
-    {"exchange-3-timed", 3, 0, PATIENT, begin_exchange, end_exchange,
-     {exchange_within_a_time, exchange_within_a_time, exchange_within_a_time}},
-    {"exchange-2-task", 3, 1, PATIENT, begin_exchange, end_exchange,
-     {loop_that_exchanges, exchange_for_ever}},
 };
 
 const model_table meet_scenarios = MODEL_TABLE(scenarios);

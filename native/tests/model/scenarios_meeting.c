@@ -57,7 +57,7 @@ static bool wait_once(int64_t deadline)
         raised |= result == FL_WAIT_INTERRUPTED;
         left = result == FL_WAIT_INTERRUPTED && fl_condition_leave(waiter);
     }
-    MODEL_CHECK(waiter->moved == (result == FL_WAIT_GRANTED));
+    MODEL_CHECK((waiter->moved_from != NULL) == (result == FL_WAIT_GRANTED));
     model_poison(waiter);
     if (result != FL_WAIT_GRANTED) {
         frames[model_self()][0].used = false;

@@ -139,7 +139,7 @@ static const model_scenario scenarios[] = {
     {"select-2", 3, 1, PATIENT, begin_empty, end_two, {choose, give_both_and_barge}},
     {"select-2-overdue", 3, 0, IMPATIENT, begin_empty, end_two, {choose_within_a_time, give_both_and_barge}},
     /* the waiter is woken by the first release of the second, and served first by the next one */
-    {"select-2-again", 3, 0, 200000, begin_empty, end_two, {choose, give_both_and_second_again}},
+    {"select-2-again", 3, 0, 120000, begin_empty, end_two, {choose, give_both_and_second_again}},
     {"select-2-task-again", 3, 0, 90000, begin_empty, end_two,
      {loop_that_chooses, give_both_and_second_again}},
     {"select-2-task", 3, 1, PATIENT, begin_empty, end_two, {loop_that_chooses, give_both}},

@@ -185,8 +185,8 @@ def _not_the_gil(evidence: Evidence) -> Finding:
     else:
         advice = (
             "Look elsewhere: at I/O, at the program's own locks, at C code that runs without the GIL. Of"
-            " fairlead.sync's locks and queues dump_waits() says which thread waits for what, and which one"
-            " holds it."
+            " fairlead.sync's locks and queues print(waits()) says which thread waits for what, and which"
+            " one holds it."
         )
     return Finding(
         kind="not-the-gil",

@@ -21,35 +21,24 @@ import fairlead.wait  # noqa: F401 - from then on tasks can wait
 from fairlead._native import (
     Barrier,
     BoundedSemaphore,
-    CombiningLock,
     Condition,
     CountdownEvent,
     Event,
-    Exchanger,
-    Latch,
     LifoQueue,
     Lock,
-    Phaser,
     PriorityQueue,
     Queue,
     RateLimiter,
     RLock,
     RWLock,
-    RWLockView,
-    Selected,
     Semaphore,
     SimpleQueue,
-    StampedLock,
-    StripedCounter,
     blocking_in_tasks,
     select,
     select_async,
 )
 from fairlead._native import (
     BarrierStatistics as BarrierStatistics,
-)
-from fairlead._native import (
-    CombiningStatistics as CombiningStatistics,
 )
 from fairlead._native import (
     ConditionStatistics as ConditionStatistics,
@@ -61,13 +50,7 @@ from fairlead._native import (
     EventStatistics as EventStatistics,
 )
 from fairlead._native import (
-    ExchangerStatistics as ExchangerStatistics,
-)
-from fairlead._native import (
     LockStatistics as LockStatistics,
-)
-from fairlead._native import (
-    PhaserStatistics as PhaserStatistics,
 )
 from fairlead._native import (
     QueueStatistics as QueueStatistics,
@@ -82,58 +65,65 @@ from fairlead._native import (
     RWLockStatistics as RWLockStatistics,
 )
 from fairlead._native import (
+    RWLockView as RWLockView,
+)
+from fairlead._native import (
+    Selected as Selected,
+)
+from fairlead._native import (
     SemaphoreStatistics as SemaphoreStatistics,
 )
 from fairlead._native import (
     SimpleQueueStatistics as SimpleQueueStatistics,
-)
-from fairlead._native import (
-    StampedLockStatistics as StampedLockStatistics,
-)
-from fairlead._native import (
-    StripedCounterStatistics as StripedCounterStatistics,
 )
 from fairlead.sync._handles import from_handle, handle
 
 TYPE_CHECKING = False  # not typing's, which takes longer to import than all that is imported here
 if TYPE_CHECKING:
     from fairlead.sync._channels import (
-        BroadcastReceiver,
-        BroadcastSender,
-        OneshotReceiver,
-        OneshotSender,
-        Receiver,
-        Sender,
-        WatchReceiver,
-        WatchSender,
+        BroadcastReceiver as BroadcastReceiver,
+    )
+    from fairlead.sync._channels import (
+        BroadcastSender as BroadcastSender,
+    )
+    from fairlead.sync._channels import (
+        ChannelStatistics as ChannelStatistics,
+    )
+    from fairlead.sync._channels import (
+        OneshotReceiver as OneshotReceiver,
+    )
+    from fairlead.sync._channels import (
+        OneshotSender as OneshotSender,
+    )
+    from fairlead.sync._channels import (
+        Receiver as Receiver,
+    )
+    from fairlead.sync._channels import (
+        Sender as Sender,
+    )
+    from fairlead.sync._channels import (
+        WatchReceiver as WatchReceiver,
+    )
+    from fairlead.sync._channels import (
+        WatchSender as WatchSender,
+    )
+    from fairlead.sync._channels import (
         broadcast,
         channel,
         oneshot,
         watch,
     )
-    from fairlead.sync._channels import (
-        ChannelStatistics as ChannelStatistics,
-    )
-    from fairlead.sync._clock import ManualClock
-    from fairlead.sync._deadlocks import Deadlock, Detector, detect_deadlocks, find_deadlocks
+    from fairlead.sync._deadlocks import Deadlock as Deadlock
+    from fairlead.sync._deadlocks import Detector as Detector
+    from fairlead.sync._deadlocks import detect_deadlocks
     from fairlead.sync._limiter import CapacityLimiter
     from fairlead.sync._limiter import CapacityLimiterStatistics as CapacityLimiterStatistics
-    from fairlead.sync._once import (
-        Flag,
-        ResourceGuard,
-        once,
-    )
-    from fairlead.sync._once import (
-        FlagStatistics as FlagStatistics,
-    )
-    from fairlead.sync._once import (
-        OnceStatistics as OnceStatistics,
-    )
-    from fairlead.sync._once import (
-        ResourceGuardStatistics as ResourceGuardStatistics,
-    )
-    from fairlead.sync._startgate import StartGate
-    from fairlead.sync._waits import Actor, Wait, dump_waits, waits
+    from fairlead.sync._once import OnceStatistics as OnceStatistics
+    from fairlead.sync._once import once
+    from fairlead.sync._waits import Actor as Actor
+    from fairlead.sync._waits import Wait as Wait
+    from fairlead.sync._waits import Waits as Waits
+    from fairlead.sync._waits import waits
 
 _WHERE = {
     "Actor": "_waits",
@@ -144,25 +134,18 @@ _WHERE = {
     "ChannelStatistics": "_channels",
     "Deadlock": "_deadlocks",
     "Detector": "_deadlocks",
-    "Flag": "_once",
-    "FlagStatistics": "_once",
-    "ManualClock": "_clock",
     "OnceStatistics": "_once",
     "OneshotReceiver": "_channels",
     "OneshotSender": "_channels",
     "Receiver": "_channels",
-    "ResourceGuard": "_once",
-    "ResourceGuardStatistics": "_once",
     "Sender": "_channels",
-    "StartGate": "_startgate",
     "Wait": "_waits",
+    "Waits": "_waits",
     "WatchReceiver": "_channels",
     "WatchSender": "_channels",
     "broadcast": "_channels",
     "channel": "_channels",
     "detect_deadlocks": "_deadlocks",
-    "dump_waits": "_waits",
-    "find_deadlocks": "_deadlocks",
     "once": "_once",
     "oneshot": "_channels",
     "waits": "_waits",
@@ -171,51 +154,25 @@ _WHERE = {
 """What is imported when it is asked for, each with its module."""
 
 __all__ = [
-    "Actor",
     "Barrier",
     "BoundedSemaphore",
-    "BroadcastReceiver",
-    "BroadcastSender",
     "CapacityLimiter",
-    "CombiningLock",
     "Condition",
     "CountdownEvent",
-    "Deadlock",
-    "Detector",
     "Event",
-    "Exchanger",
-    "Flag",
-    "Latch",
     "LifoQueue",
     "Lock",
-    "ManualClock",
-    "OneshotReceiver",
-    "OneshotSender",
-    "Phaser",
     "PriorityQueue",
     "Queue",
     "RLock",
     "RWLock",
-    "RWLockView",
     "RateLimiter",
-    "Receiver",
-    "ResourceGuard",
-    "Selected",
     "Semaphore",
-    "Sender",
     "SimpleQueue",
-    "StampedLock",
-    "StartGate",
-    "StripedCounter",
-    "Wait",
-    "WatchReceiver",
-    "WatchSender",
     "blocking_in_tasks",
     "broadcast",
     "channel",
     "detect_deadlocks",
-    "dump_waits",
-    "find_deadlocks",
     "from_handle",
     "handle",
     "once",

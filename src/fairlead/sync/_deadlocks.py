@@ -49,16 +49,6 @@ class Deadlock(NamedTuple):
         )
 
 
-def find_deadlocks() -> tuple[Deadlock, ...]:
-    """The circles of waits of this moment, each once.
-
-    Nothing is reported that is over by itself: every member waits, without a time-out, for what the next one
-    has. It takes two pictures like ``waits()``, and may be called wherever that may. Which task has a
-    ``Lock`` is known while ``detect_deadlocks`` is on; an ``RLock`` and an ``RWLock`` always know.
-    """
-    return tuple(deadlock for deadlock, _ in _find())
-
-
 def _find() -> list[tuple[Deadlock, frozenset[Any]]]:
     before = {_identity(seen): seen for seen in look() if _for_ever(seen)}
     if not before:
@@ -119,6 +109,14 @@ class Detector:
         self._thread = threading.Thread(target=self._run, name="fairlead deadlocks", daemon=True)
         self._thread.start()
         _native.name_tasks(numbers, True)
+
+    def now(self) -> tuple[Deadlock, ...]:
+        """The circles of waits of this moment, each once, whether they were reported or not.
+
+        Nothing is returned that is over by itself: every member waits, without a time-out, for what the next
+        one has. It takes two pictures like ``waits()``, and may be called wherever that may.
+        """
+        return tuple(deadlock for deadlock, _ in _find())
 
     def stop(self) -> None:
         """Ends the looking; a second time nothing."""

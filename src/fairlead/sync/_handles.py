@@ -13,8 +13,6 @@ from fairlead._native import (
     Condition,
     CountdownEvent,
     Event,
-    Gate,
-    Latch,
     LifoQueue,
     Lock,
     PriorityQueue,
@@ -36,8 +34,6 @@ Shared = (
     | BoundedSemaphore
     | CountdownEvent
     | Event
-    | Gate
-    | Latch
     | LifoQueue[Any]
     | Lock
     | PriorityQueue[Any]
@@ -54,12 +50,11 @@ def handle(primitive: Shared) -> int:
 
     It is good as long as some interpreter has the primitive. A queue is to be empty when it is handed over
     for the first time, and carries copies from then on; a ``Barrier`` has neither an action nor a timeout of
-    its own. A ``Condition``, a ``ResourceGuard`` and a ``StartGate`` have no number, and go by their pickles.
+    its own. A ``Condition`` and a ``ResourceGuard`` have no number, and go by their pickles.
 
     Raises:
-        TypeError: what cannot be shared: an RLock and whatever has one, an RWLock, a StampedLock, a
-            StripedCounter, and what keeps objects or functions of its interpreter (CombiningLock,
-            CapacityLimiter, Flag, once).
+        TypeError: what cannot be shared: an RLock and whatever has one, an RWLock, what keeps objects or
+            functions of its interpreter (CapacityLimiter, once), and all else of ``fairlead.sync.extra``.
         UsageError: a queue with objects in it, or a barrier with an action or a timeout.
     """
     return _native.handle(primitive)

@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from fairlead import _native
@@ -25,9 +25,6 @@ from fairlead.wait import current_task, task_behind
 
 if TYPE_CHECKING:
     from traceback import FrameSummary
-
-_NAMES = {"Gate": "StartGate"}
-"""What the inner parts of a primitive are called outside."""
 
 _Place = tuple[CodeType, int]
 ActorKey = tuple[int, Any]
@@ -115,7 +112,17 @@ def _lines(actor: Actor) -> list[str]:
     return StackSummary.from_list(inside).format()
 
 
-def waits() -> tuple[Wait, ...]:
+class Waits(tuple[Wait, ...]):
+    """The waits of one moment; as text, all of them with their stacks."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        title = f"fairlead.sync: {len(self) or 'nothing'} waiting at {time.monotonic():.3f} s"
+        return "\n\n".join([title, *map(str, self)])
+
+
+def waits() -> Waits:
     """Which threads and tasks of this process wait for what of ``fairlead.sync``, since when, held by which.
 
     Of threads, tasks of all loops, and greenlets, in all interpreters; the longest wait comes first. Each
@@ -124,19 +131,7 @@ def waits() -> tuple[Wait, ...]:
     of what runs in the calling thread. It never waits, takes no lock of Python's but
     ``threading.enumerate()``'s, and may be called in a signal handler.
     """
-    return tuple(seen.wait for seen in look())
-
-
-def dump_waits(file: TextIO | None = None) -> None:
-    """Writes what ``waits()`` finds as text, to standard error or a file; a signal handler may."""
-    out = sys.stderr if file is None else file
-    if out is None:
-        return  # a process without standard streams
-    found = waits()
-    print(f"fairlead.sync: {len(found) or 'nothing'} waiting at {time.monotonic():.3f} s", file=out)
-    for wait in found:
-        print(f"\n{wait}", file=out)
-    out.flush()
+    return Waits(seen.wait for seen in look())
 
 
 class Seen(NamedTuple):
@@ -205,14 +200,13 @@ class _Look:
         since: float, until: float | None, one_of: int, future: Any, stack: list[_Place] | None,
     ) -> Seen:  # fmt: skip
         kind = type_name.rpartition(".")[2]
-        kind = _NAMES.get(kind, kind)
         holders: list[tuple[int, Any, bool]] = []
         if what is None:
             primitive = f"<{kind} at {cell:#x} of interpreter {space}>"
             if owner:
                 holders = [(owner, numbers.task(owner), True)]
         else:
-            primitive = f"<fairlead.sync.{kind} at {cell:#x}>" if kind in _NAMES.values() else repr(what)
+            primitive = repr(what)
             if hasattr(what, "_holders"):
                 holders = self._holders(what)
         task = None

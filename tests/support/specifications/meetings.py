@@ -18,19 +18,18 @@ from fairlead.errors import (
     UsageError,
     WaitTimeoutError,
 )
+from fairlead.sync.extra import Exchanger, Phaser
 from specifications.specification import CANCELLED, WAITS, Call, Specification, at_once, rare, waits
 
 COUNTED = {
     sync.Event: ("set", "clear"),
-    sync.StartGate: ("open", ""),
-    sync.Latch: ("count_down", ""),
     sync.CountdownEvent: ("count_down", "count_up"),
 }
 
 
 class Counts(Specification):
-    """What is to come, from n to 0, where all that wait go on, even if it is counted up at once. An event or
-    a gate waits for one thing; a latch and a gate are never counted up."""
+    """What is to come, from n to 0, where all that wait go on, even if it is counted up at once. An event
+    waits for one thing."""
 
     kind = st.sampled_from(list(COUNTED))
     count = st.integers(0, 3)
@@ -200,123 +199,84 @@ class Conditions(Specification):
             self.held = False
 
 
-class Node:
-    """A phaser. One below it that has parties is a party of it."""
-
-    parties = unarrived = 0
-
-    def __init__(self, below: Node | None) -> None:
-        self.below = below
-        self.early: list[bool] = []
-        """Of each that has arrived at the next phase: whether it goes for good."""
-
-    def members(self) -> int:
-        return self.parties + (self.below is not None and self.below.members() > 0)
-
-    def missing(self) -> int:
-        return self.unarrived + (self.below is not None and self.below.missing() > 0)
-
-
-NODE = st.integers(0, 2)
-
-
-def phaser(it: Any, at: int) -> Any:
-    return it.subject[at]
-
-
 class Phasers(Specification):
-    """Three phasers, each below the one before. A phase is over when all have arrived; one may be early for
-    the next. Then ``on_advance`` registers one more with a phaser, ends it all (None), or does nothing."""
+    """A phase is over when all have arrived. Then ``on_advance`` registers one more (True), ends it all
+    (None), or does nothing."""
 
     examples = 40
     steps = 30
-    phase = 0
+    phase = parties = unarrived = 0
     terminated = False
 
     def make(self) -> Any:
-        below = Node(Node(None))
-        self.nodes = [Node(below), below, below.below]
-        self.plans: tuple[list[int | None], list[int | None]] = [], []
+        self.plans: tuple[list[bool | None], list[bool | None]] = [], []
         """What is done next, in reality and by specification."""
         self.seen: list[Any] = []
         self.should_see: list[Any] = []
-        root = sync.Phaser(on_advance=self.on_advance)
-        middle = sync.Phaser(parent=root)
-        return [root, middle, sync.Phaser(parent=middle)]
+        return Phaser(on_advance=self.on_advance)
 
     def on_advance(self, phase: int, parties: int) -> bool:
-        todo = self.plans[0].pop(0) if self.plans[0] else -1
-        self.seen.append((phase, parties, self.subject[todo].register() if todo not in (None, -1) else None))
+        todo = self.plans[0].pop(0) if self.plans[0] else False
+        self.seen.append((phase, parties, self.subject.register() if todo else None))
         return todo is None
 
     @at_once(
-        st.sampled_from([0, 1, 2, 1, 2, None]),
+        st.sampled_from([True, True, False, None]),
         now=lambda it, todo: it.plans[0].append(todo),
         by_thread=True,
         when=lambda it: len(it.plans[1]) < 2,
     )
-    def plan(self, todo: int | None) -> None:
+    def plan(self, todo: bool | None) -> None:
         self.plans[1].append(todo)
 
     def advance(self) -> None:
-        while not self.terminated and not self.nodes[0].missing():
-            todo = self.plans[1].pop(0) if self.plans[1] else -1
-            registers = todo not in (None, -1)
-            members = self.nodes[0].members()
-            self.should_see.append((self.phase, members, self.join(todo, 1, True) if registers else None))
-            self.terminated = todo is None or not self.nodes[0].members()
-            if not self.terminated:
-                self.phase += 1
-                for node in self.nodes:
-                    node.unarrived = node.parties - len(node.early)
-                    node.parties -= sum(node.early)
-                    node.early = []
+        todo = self.plans[1].pop(0) if self.plans[1] else False
+        self.should_see.append((self.phase, self.parties, self.phase + 1 if todo else None))
+        self.parties += bool(todo)
+        self.terminated = todo is None or not self.parties
+        if not self.terminated:
+            self.phase += 1
+            self.unarrived = self.parties
 
-    def join(self, at: int, count: int, advancing: bool) -> int:
-        """The phase that they are the first for: this one, unless all have arrived."""
-        above = [node for node in self.nodes[: at + 1] if node.members()]
-        now = above[-1].missing() > 0 if above else not advancing
-        self.nodes[at].parties += count
-        self.nodes[at].unarrived += count * now
-        return self.phase + (not now)
-
-    def arrived(self, at: int, gone: bool) -> Any:
+    def arrived(self, gone: bool) -> Any:
         """The phase that one has arrived at."""
-        node, phase = self.nodes[at], self.phase
+        phase = self.phase
         if self.terminated:
             return None
-        if node.unarrived:
-            node.unarrived -= 1
-            node.parties -= gone
-            self.advance()
-            return phase
-        if len(node.early) == node.parties:
+        if not self.unarrived:
             return UsageError
-        node.early.append(gone)
-        return phase + 1
+        self.unarrived -= 1
+        self.parties -= gone
+        if not self.unarrived:
+            self.advance()
+        return phase
 
-    @at_once(NODE, on=phaser)
-    def arrive(self, at: int) -> Any:
-        return self.arrived(at, gone=False)
+    @at_once()
+    def arrive(self) -> Any:
+        return self.arrived(gone=False)
 
-    @at_once(NODE, on=phaser)
-    def arrive_and_deregister(self, at: int) -> Any:
-        return self.arrived(at, gone=True)
+    @at_once()
+    def arrive_and_deregister(self) -> Any:
+        return self.arrived(gone=True)
 
-    @at_once(NODE, st.integers(0, 2), on=phaser)
-    def bulk_register(self, at: int, count: int) -> Any:
-        return None if self.terminated else self.join(at, count, False) if count else self.phase
+    @at_once(st.integers(0, 2))
+    def bulk_register(self, count: int) -> Any:
+        if self.terminated:
+            return None
+        self.parties += count
+        self.unarrived += count
+        return self.phase
 
-    @waits(NODE, on=phaser, refused=WaitTimeoutError)
-    def arrive_and_wait(self, at: int) -> Any:
-        self.me.phase = self.arrived(at, gone=False) if self.me not in self.queue else self.me.phase
-        return UsageError if self.me.phase is UsageError else self.wait_phase(at, self.me.phase)
+    @waits(refused=WaitTimeoutError)
+    def arrive_and_wait(self) -> Any:
+        self.me.phase = self.arrived(gone=False) if self.me not in self.queue else self.me.phase
+        return UsageError if self.me.phase is UsageError else self.wait_phase(self.me.phase)
 
     def phases(self) -> Any:
         return st.integers(max(0, self.phase - 2), self.phase + 2)
 
-    @waits(NODE, phases, on=phaser, refused=WaitTimeoutError)
-    def wait_phase(self, _: int, phase: int) -> Any:
+    @waits(phases, refused=WaitTimeoutError)
+    def wait_phase(self, phase: int) -> Any:
         return None if self.terminated or phase < self.phase else WAITS
 
     def ran_wait_phase(self, *_: Any) -> Any:
@@ -324,39 +284,66 @@ class Phasers(Specification):
 
     ran_arrive_and_wait = ran_wait_phase
 
-    @at_once(NODE, on=phaser, when=lambda it: it.phase > 3, likely=rare)
-    def terminate(self, _: int) -> None:
+    @at_once(when=lambda it: it.phase > 3, likely=rare)
+    def terminate(self) -> None:
         self.terminated = True
 
     def check(self) -> None:
         assert self.seen == self.should_see
-        for subject, node in zip(self.subject, self.nodes, strict=True):
-            arrived = node.members() - node.missing()
-            state = self.phase, node.members(), arrived, len(self.queue), self.terminated
-            assert subject.statistics() == state
+        arrived = self.parties - self.unarrived
+        state = self.phase, self.parties, arrived, len(self.queue), self.terminated
+        assert self.subject.statistics() == state
 
 
-SEND, RECEIVE, SWAP = "send", "receive", "exchange"
-OTHER = {SEND: RECEIVE, RECEIVE: SEND, SWAP: SWAP}
-CASES = [(0, SEND), (0, RECEIVE), (1, SEND), (1, RECEIVE), (2, SWAP)]
+class Exchanges(Specification):
+    """Each gets what one other brought, which gets its own."""
+
+    numbers = 0
+    closed = False
+    make = staticmethod(Exchanger)
+
+    def number(self) -> Any:
+        self.numbers += 1
+        return st.just(self.numbers)
+
+    @waits(number, refused=WaitTimeoutError)
+    def exchange(self, item: int) -> Any:
+        if self.closed:
+            return ChannelClosedError
+        other = next((call for call in self.queue if call is not self.me), None)
+        if other is None:
+            return WAITS
+        self.grant(other, item)
+        return other.arguments[0]
+
+    @at_once(when=lambda it: it.age > 12, likely=rare)
+    def close(self) -> None:
+        self.closed = True
+
+    def check(self) -> None:
+        assert self.subject.statistics() == (len(self.queue), self.closed)
+
+
+SEND, RECEIVE = "send", "receive"
+OTHER = {SEND: RECEIVE, RECEIVE: SEND}
+CASES = [(0, SEND), (0, RECEIVE), (1, SEND), (1, RECEIVE)]
 Case = tuple[int, str]
 
 
 class Meetings(Specification):
-    """Two channels without room (0 and 1) and an exchanger (2): what one brings goes to another in the
-    instant in which they meet, and cannot be taken back. What came for a receiver that was cancelled goes to
-    the next."""
+    """Two channels without room: what one brings goes to another in the instant in which they meet, and
+    cannot be taken back. What came for a receiver that was cancelled goes to the next."""
 
     examples = 70
     steps = 30
     meetings = numbers = 0
 
     def make(self) -> Any:
-        self.back: list[list[tuple[int, int]]] = [[], [], []]
+        self.back: list[list[tuple[int, int]]] = [[], []]
         """What came for one that was cancelled, and was not received, each with the number of its meeting."""
-        self.closed: list[str] = ["", "", ""]
+        self.closed: list[str] = ["", ""]
         """By which sides."""
-        return [sync.channel(0), sync.channel(0), [sync.Exchanger()]]
+        return [sync.channel(0), sync.channel(0)]
 
     def number(self) -> Any:
         self.numbers += 1
@@ -394,7 +381,7 @@ class Meetings(Specification):
         return ChannelClosedError if self.closed[which] else WAITS
 
     def refusal(self) -> Any:
-        return {SEND: QueueFull, RECEIVE: QueueEmpty, SWAP: WaitTimeoutError}[self.me.arguments[0][1]]
+        return {SEND: QueueFull, RECEIVE: QueueEmpty}[self.me.arguments[0][1]]
 
     def undo_meet(self, *_: Any) -> None:
         which, number, got = self.me.got
@@ -441,8 +428,7 @@ class Meetings(Specification):
         if any(call.name == "choose" for call in self.granted):
             return  # until it runs, its other cases may still be counted
         waiting = [sum(case in self.cases_of(call) for call in self.queue) for case in CASES]
-        for which, (_, receiver) in enumerate(self.subject[:2]):
+        for which, (_, receiver) in enumerate(self.subject):
             closed = self.closed[which]
             ends = SEND not in closed, RECEIVE not in closed, *waiting[2 * which : 2 * which + 2]
             assert receiver.statistics() == (len(self.back[which]), *ends, closed != "")
-        assert self.subject[2][0].statistics() == (waiting[4], self.closed[2] != "")

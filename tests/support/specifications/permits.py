@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fairlead import sync
 from fairlead.errors import AlreadyHeldError, NotHeldError, TooManyReleasesError
+from fairlead.sync.extra import ManualClock
 from specifications.specification import THREAD, WAITS, Call, Specification, at_once, waits
 
 WHICH = st.integers(0, 1)
@@ -162,7 +163,7 @@ class Rates(Specification):
     passes = False
 
     def make(self) -> Any:
-        self.clock = sync.ManualClock()
+        self.clock = ManualClock()
         return sync.RateLimiter(1, EACH, burst=self.most, clock=self.clock)
 
     def date(self, n: int) -> int:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from waiting import Thread
 
 from fairlead.errors import ResourceBusyError
-from fairlead.sync import Flag, ResourceGuard, StartGate, StripedCounter, once
+from fairlead.sync import Event, once
+from fairlead.sync.extra import Flag, ResourceGuard, StripedCounter
 from specifications.specification import WAITS, Call, Specification, at_once, waits
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)
@@ -91,9 +92,14 @@ class Flags(Specification):
     value: int | None = None
 
     def set_at_once(self, values: list[int]) -> list[bool]:
-        gate = StartGate()
-        threads = [Thread(gate.behind(self.subject.set), value) for value in values]
-        gate.open()
+        gate = Event()
+
+        def set_behind(value: int) -> bool:
+            gate.wait()
+            return bool(self.subject.set(value))
+
+        threads = [Thread(set_behind, value) for value in values]
+        gate.set()
         told = [thread.result() for thread in threads]
         if True in told:
             assert self.subject.get() == values[told.index(True)]

@@ -145,9 +145,9 @@ def test_square_is_the_exponent_of_the_fit_and_its_cure_is_held_against_it_at_th
     assert (claim.value, claim.low, claim.high) == (series.fit.exponent, series.fit.low, series.fit.high)
     assert (claim.kind, claim.verdict) == ("exponent", "settled")
     assert [one.label for one in claim.published] == ["CPython, 2 cores"]
-    claim = found(summary)["cured.mutex: CombiningLock"]
+    claim = found(summary)["cured.mutex: Combiner"]
     assert claim.value == pytest.approx(200, rel=0.03)
-    assert claim.text == "200 threads pass a CombiningLock faster than a Lock"
+    assert claim.text == "200 threads pass a Combiner faster than a Lock"
 
 
 def test_claims_are_open_contrary_or_none_where_the_samples_say_so() -> None:

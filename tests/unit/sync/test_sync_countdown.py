@@ -1,23 +1,18 @@
-"""Latch and CountdownEvent: who is woken when the count comes to nothing."""
+"""CountdownEvent: who is woken when the count comes to nothing."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 from waiting import run, waiting_task, waiting_thread
 
 from fairlead import errors
-from fairlead.sync import CountdownEvent, Latch
+from fairlead.sync import CountdownEvent
 
 pytestmark = pytest.mark.ends_and_free
 
-kinds = pytest.mark.parametrize("kind", [Latch, CountdownEvent])
 
-
-@kinds
-def test_waiter_is_woken_by_the_last_and_by_no_earlier_one(kind: Any) -> None:
-    subject = kind(3)
+def test_waiter_is_woken_by_the_last_and_by_no_earlier_one() -> None:
+    subject = CountdownEvent(3)
     waiter = waiting_thread(subject, subject.wait)
     subject.count_down()
     subject.count_down()
@@ -33,9 +28,8 @@ def test_countdown_starts_at_zero() -> None:
     assert CountdownEvent().is_set()
 
 
-@kinds
-def test_counting_below_nothing_is_refused_and_counts_nothing(kind: Any) -> None:
-    subject = kind(3)
+def test_counting_below_nothing_is_refused_and_counts_nothing() -> None:
+    subject = CountdownEvent(3)
     with pytest.raises(errors.TooManyReleasesError, match="counted down"):
         subject.count_down(4)
     with pytest.raises(ValueError, match="counted down"):

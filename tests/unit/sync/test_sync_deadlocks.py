@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import trio
-from waiting import PATIENCE_S, Thread, blocking_tasks, run, until, until_async
+from waiting import PATIENCE_S, Thread, blocking_tasks, deadlocks, run, until, until_async
 
 from fairlead.errors import DeadlockWarning, NotHeldError
 from fairlead.sync import (
@@ -24,7 +24,6 @@ from fairlead.sync import (
     RLock,
     RWLock,
     detect_deadlocks,
-    find_deadlocks,
     select,
     waits,
 )
@@ -41,7 +40,7 @@ def name(wait: Any) -> str:
 
 def found() -> set[frozenset[str]]:
     """The names in each circle."""
-    return {frozenset(name(wait) for wait in deadlock.waits) for deadlock in find_deadlocks()}
+    return {frozenset(name(wait) for wait in deadlock.waits) for deadlock in deadlocks()}
 
 
 @contextmanager
@@ -109,12 +108,12 @@ def test_circles_of_threads_are_found_each_once_and_chains_are_none(
         expected = {frozenset(map(str, circle)) for circle in circles}
         until(lambda: found() == expected)
         assert found() == expected
-        for deadlock in find_deadlocks():
+        for deadlock in deadlocks():
             for wait, after in zip(deadlock.waits, [*deadlock.waits[1:], deadlock.waits[0]], strict=True):
                 assert [owner.thread for owner in wait.owners] == [after.waiter.thread]
             assert str(deadlock).startswith("deadlock: thread '")
             assert str(deadlock).count("held by") == len(deadlock.waits)
-    assert find_deadlocks() == ()
+    assert deadlocks() == ()
 
 
 def test_detector_reports_each_deadlock_once_and_again_if_it_recurs() -> None:
@@ -193,7 +192,7 @@ def test_task_that_blocks_its_loop_for_a_thread_that_waits_for_another_of_its_ta
         give(of_thread)
 
     with threads({"the loop": lambda: run(main()), "the other": other}, [of_task, of_thread]):
-        until(find_deadlocks)
+        until(deadlocks)
         assert found() == {frozenset({"the loop", "the other"})}
 
 
@@ -249,7 +248,7 @@ def test_tasks_with_reentrant_and_readers_writer_locks_are_found(kind: Any) -> N
         await until_async(lambda: found() == {frozenset({"left", "right"})})
         tasks[0].cancel()
         await asyncio.wait(tasks)
-        assert find_deadlocks() == ()
+        assert deadlocks() == ()
 
     run(main())
 
@@ -269,7 +268,7 @@ def test_circle_that_a_choice_or_a_timeout_can_end_is_no_deadlock(gives_up: bool
 
     with threads({"may": may_go_on, "waits": hold_and_take(second, together, first)}, [first, second]):
         until(lambda: first.statistics().waiting == second.statistics().waiting == 1)
-        assert find_deadlocks() == ()
+        assert deadlocks() == ()
         event.set()
 
 
@@ -292,7 +291,7 @@ def test_readers_behind_a_writer_are_no_deadlock() -> None:
         with threads({"reader": reader}, [inner]):
             until(lambda: shared.statistics().waiting == 1)
             give(inner)  # the reader has it, and goes
-    assert find_deadlocks() == ()
+    assert deadlocks() == ()
 
 
 def test_locks_that_are_always_taken_in_one_order_are_never_reported() -> None:
@@ -379,7 +378,7 @@ def test_thread_that_was_granted_a_lock_and_has_yet_to_wake_does_not_wait_for_it
     with stopped(waiter.ident or 0):
         lock.release()  # to the waiter, in whose name it is held from now on
         assert lock.locked()
-        assert find_deadlocks() == ()
+        assert deadlocks() == ()
         assert waits() == ()
     over.set()
     waiter.result()

@@ -13,19 +13,15 @@ from typing import Any
 import pytest
 
 from fairlead import errors
+from fairlead._native import current_task
 from fairlead.sync import (
     Barrier,
     BoundedSemaphore,
     CapacityLimiter,
-    CombiningLock,
     Condition,
     CountdownEvent,
-    Exchanger,
-    Latch,
     LifoQueue,
     Lock,
-    ManualClock,
-    Phaser,
     PriorityQueue,
     Queue,
     RateLimiter,
@@ -33,12 +29,12 @@ from fairlead.sync import (
     RWLockView,
     Semaphore,
     SimpleQueue,
-    StripedCounter,
     broadcast,
     channel,
     detect_deadlocks,
     select,
 )
+from fairlead.sync.extra import Combiner, Exchanger, ManualClock, Phaser, StripedCounter
 
 pytestmark = pytest.mark.ends_and_free
 
@@ -62,7 +58,7 @@ MAKING: list[tuple[Any, str | None, list[Callable[[], Any]]]] = [
     (ValueError, "fair", [partial(Condition, Lock(), fair=True)]),
     (errors.UsageError, "takes no lock that breaks", each(Condition, Lock(on_owner_death="break"))),
     (TypeError, None, [partial(type, "Mine", (RWLock,), {}), RWLockView, *each(RWLock, 1)]),
-    (ANY_NUMBER, None, each(CombiningLock, batch=[-1, 2**31, 1 << 70])),
+    (ANY_NUMBER, None, each(Combiner, batch=[-1, 2**31, 1 << 70])),
     (ANY_NUMBER, None, [*each(Semaphore, -1, 2**31, 2**70), *each(BoundedSemaphore, -1, 2**31, 2**70)]),
     ((ValueError, TypeError), "total_tokens", each(CapacityLimiter, -1, 2**31, 1.5, math.nan, "1")),
     (ValueError, "rate and per must be more than 0, and finite",
@@ -74,14 +70,10 @@ MAKING: list[tuple[Any, str | None, list[Callable[[], Any]]]] = [
     (ValueError, "timeout", each(partial(Barrier, 2, None), math.nan)),
     (TypeError, "callable", each(partial(Barrier, 2), 3)),
     (TypeError, None, each(Barrier, "2")),
-    (NO_COUNT, None, [*each(Latch, *NO_COUNTS), *each(CountdownEvent, *NO_COUNTS)]),
-    (TypeError, None, [Latch]),
-    (ValueError, "parties must be", each(Phaser, -1, 1 << 30)),
-    (TypeError, "parent must be a Phaser", each(Phaser, parent=[3])),
+    (NO_COUNT, None, each(CountdownEvent, *NO_COUNTS)),
+    (ValueError, "parties must be", each(Phaser, -1)),
     (TypeError, "on_advance must be callable", each(Phaser, on_advance=[3])),
-    (errors.UsageError, "root", [lambda: Phaser(parent=Phaser(), on_advance=print)]),
-    (OverflowError, "64 bits", each(StripedCounter, 2**63, -(2**63) - 1, 2**100)),
-    (TypeError, None, each(Exchanger, 2)),
+    (TypeError, None, [*each(Exchanger, 2), *each(StripedCounter, 1.0, "1")]),
     (ValueError, "maxsize", each(Queue, 2**31)),
     (TypeError, None, each(Queue, "many")),
     (TypeError, r"^Queue\(\) ", each(partial(Queue, 1), True)),
@@ -126,7 +118,7 @@ def delete_maxsize(line: Any) -> None:
 MANY = (0, -1, 2**40, 2**80)
 USING: list[tuple[Callable[[], Any], Any, str | None, Callable[[Any], list[Callable[[], Any]]]]] = [
     (partial(Lock, on_owner_death="break"), errors.NotHeldError, "unlocked", lambda one: [one.release]),
-    (CombiningLock, TypeError, None, lambda one: each(one.run, 3)),
+    (Combiner, TypeError, None, lambda one: each(one.run, 3)),
     (partial(Semaphore, 3), ANY_NUMBER, None, lambda one: each(one.acquire, n=MANY)),
     (partial(Semaphore, 3), ANY_NUMBER, None, lambda one: each(one.release, *MANY)),
     (partial(Semaphore, 3), ANY_NUMBER, None, lambda one: each(one.acquire_async, *MANY)),
@@ -139,15 +131,11 @@ USING: list[tuple[Callable[[], Any], Any, str | None, Callable[[Any], list[Calla
     (slow, ValueError, "at most 2, the burst", lambda one: each(one.delay, n=[0, 3, -1])),
     (slow, errors.UsageError, "cannot be selected", lambda one: each(select, one.acquire_async())),
     (partial(RateLimiter, 1), TypeError, None, lambda one: each(one.acquire, n=["1"])),
-    (partial(Latch, 2), NO_COUNT, None, lambda one: each(one.count_down, 0, *NO_COUNTS)),
     (partial(CountdownEvent, 2), NO_COUNT, None, lambda one: each(one.count_down, 0, *NO_COUNTS)),
     (Phaser, errors.UsageError, "register", lambda one: [one.arrive, one.arrive_and_wait]),
-    (Phaser, ValueError, "parties must be", lambda one: each(one.bulk_register, -1, 1 << 30)),
-    (partial(Phaser, 1), ANY_NUMBER, None, lambda one: each(one.arrive_and_wait, math.nan, -0.5, math.inf)),
-    (Phaser, ValueError, "phase must be", lambda one: each(one.wait_phase, -1, 1 << 31)),
+    (Phaser, ValueError, "parties must be", lambda one: each(one.bulk_register, -1)),
+    (partial(Phaser, 1), ANY_NUMBER, None, lambda one: each(one.arrive_and_wait, math.nan, math.inf)),
     (Phaser, TypeError, "phase", lambda one: [one.wait_phase]),
-    (partial(Phaser, (1 << 30) - 1), OverflowError, "at most", lambda one: [one.register]),
-    (StripedCounter, OverflowError, "64 bits", lambda one: each(one.add, 2**63, -(2**63) - 1, 2**100)),
     (StripedCounter, TypeError, None, lambda one: each(one.add, 1.0, "1", None)),
     (Exchanger, TypeError, "item", lambda one: [one.exchange]),
     (SimpleQueue, TypeError, None, lambda one: [one.put]),
@@ -189,6 +177,7 @@ ERRORS: list[tuple[Callable[[], object], type[Exception]]] = [
 def test_raising_an_error_imports_nothing(
     call: Callable[[], object], error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    current_task()  # a wait asks for it, and imports the adapters of the libraries that are there, once
     imported = []
     real = builtins.__import__
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import gc
+import weakref
 from typing import Any
 
 import pytest
-from waiting import Thread, run, until
+from waiting import Thread, run, until, waiting_task
 
 from fairlead import errors
-from fairlead.sync import Exchanger, channel
+from fairlead.sync.extra import Exchanger
 
 pytestmark = pytest.mark.ends_and_free
 
@@ -18,31 +19,41 @@ pytestmark = pytest.mark.ends_and_free
 @pytest.mark.parametrize("how", ["thread", "task"])
 def test_closing_ends_a_wait_and_refuses_later_calls(how: str) -> None:
     exchanger: Exchanger[int] = Exchanger()
-    sender, receiver = channel(0)
 
-    async def in_a_task(call: Callable[[int], Any]) -> None:
-        await call(1)
+    async def in_a_task() -> None:
+        await exchanger.exchange_async(1)
 
-    for call, call_async, waits, close in [
-        (
-            exchanger.exchange,
-            exchanger.exchange_async,
-            lambda: exchanger.statistics().waiting,
-            exchanger.close,
-        ),
-        (sender.send, sender.send_async, lambda: sender.statistics().sending, receiver.close),
-    ]:
-        waiter = Thread(call, 1) if how == "thread" else Thread(run, in_a_task(call_async))
-        until(lambda: waits() == 1)  # noqa: B023
-        close()
-        close()
-        with pytest.raises(errors.ChannelClosedError):
-            waiter.result()
-        with pytest.raises(errors.ChannelClosedError):
-            call(1)
-        with pytest.raises(errors.ChannelClosedError):
-            run(in_a_task(call_async))
+    waiter = Thread(exchanger.exchange, 1) if how == "thread" else Thread(run, in_a_task())
+    until(lambda: exchanger.statistics().waiting == 1)
+    exchanger.close()
+    exchanger.close()
+    with pytest.raises(errors.ChannelClosedError):
+        waiter.result()
+    with pytest.raises(errors.ChannelClosedError):
+        exchanger.exchange(1)
+    with pytest.raises(errors.ChannelClosedError):
+        run(in_a_task())
+    assert exchanger.statistics() == (0, True)
     assert "closed" in repr(exchanger)
+
+
+def test_item_of_one_that_gives_up_is_kept_by_nothing() -> None:
+    exchanger: Exchanger[Any] = Exchanger()
+    item = type("Item", (), {})()
+    gone, giving = weakref.ref(item), [item]
+    with pytest.raises(errors.WaitTimeoutError, match="still yours"):
+        exchanger.exchange(item, timeout=1e-6)
+
+    async def main() -> None:
+        task = await waiting_task(exchanger, exchanger.exchange_async(giving.pop()))
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+
+    run(main())
+    del item
+    gc.collect()
+    assert gone() is None
 
 
 def test_many_meet_in_pairs_and_nothing_is_lost_or_doubled() -> None:
@@ -59,16 +70,18 @@ def test_many_meet_in_pairs_and_nothing_is_lost_or_doubled() -> None:
         return mine
 
     async def party_async(number: int) -> list[tuple[int, int]]:
+        """Without a time-out: one that comes after the swap would lose what the other brought."""
         mine = []
         for turn in range(80):
             try:
-                async with asyncio.timeout(0.001):
-                    mine.append(await exchanger.exchange_async((number, turn)))
-            except TimeoutError:
+                mine.append(await exchanger.exchange_async((number, turn)))
+            except errors.ChannelClosedError:
                 mine.append((number, turn))
         return mine
 
     threads = [Thread(party, 0), Thread(party, 1), Thread(run, party_async(2)), Thread(run, party_async(3))]
+    until(lambda: not (threads[0].is_alive() or threads[1].is_alive()))
+    exchanger.close()
     left = [thread.result() for thread in threads]
     assert sorted(item for one in left for item in one) == [
         (number, turn) for number in range(4) for turn in range(80)

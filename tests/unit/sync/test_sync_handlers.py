@@ -17,7 +17,6 @@ from fairlead import _native
 from fairlead.lowlevel import Mailbox, add_loop
 from fairlead.pools.interpreter.worker import RESULT
 from fairlead.sync import (
-    CombiningLock,
     LifoQueue,
     PriorityQueue,
     Queue,
@@ -27,6 +26,7 @@ from fairlead.sync import (
     handle,
     select_async,
 )
+from fairlead.sync.extra import Combiner
 
 
 @contextmanager
@@ -133,11 +133,11 @@ def test_handler_that_raises_in_a_call_of_the_loop_costs_no_wake_up_and_is_raise
     assert semaphore.statistics().value == 0
 
 
-def test_holder_of_a_combining_lock_asks_nothing_of_python_that_a_handler_may_raise_in(
+def test_holder_of_a_combiner_asks_nothing_of_python_that_a_handler_may_raise_in(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It did ask threading.main_thread(), and took what a handler raised there for its answer."""
-    lock, order = CombiningLock(), []
+    lock, order = Combiner(), []
 
     def section() -> None:
         threads.append(Thread(lock.run, lambda: order.append("other")))

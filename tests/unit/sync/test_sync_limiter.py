@@ -9,7 +9,8 @@ import trio
 from waiting import Thread, run, waiting_task, waiting_thread
 
 from fairlead import errors
-from fairlead.sync import CapacityLimiter, Event, Flag, ResourceGuard, once
+from fairlead.sync import CapacityLimiter, Event, once
+from fairlead.sync.extra import Flag, ResourceGuard
 
 pytestmark = pytest.mark.ends_and_free
 
@@ -117,7 +118,7 @@ def test_flag_is_set_by_one_of_many_at_once() -> None:
         flag.clear()
         flag.clear()
         assert flag.set() is True
-        assert repr(flag) == "<fairlead.sync.Flag set>"
+        assert repr(flag) == "<fairlead.sync.extra.Flag set>"
 
 
 def test_guard_lets_one_in_and_refuses_the_second_at_once() -> None:
@@ -135,7 +136,7 @@ def test_guard_lets_one_in_and_refuses_the_second_at_once() -> None:
         trio.run(task)
     with guard:
         pass
-    assert repr(guard) == "<fairlead.sync.ResourceGuard free>"
+    assert repr(guard) == "<fairlead.sync.extra.ResourceGuard free>"
 
 
 def test_thread_waits_where_there_are_no_tokens_until_there_are() -> None:

@@ -15,7 +15,7 @@ from endings import each_ending
 from waiting import Thread, run, until
 
 from fairlead import errors
-from fairlead.sync import Event, Phaser, select
+from fairlead.sync.extra import Phaser
 
 pytestmark = pytest.mark.ends_and_free
 
@@ -45,7 +45,7 @@ def test_phases_end_when_all_have_arrived_and_on_advance_runs_in_between() -> No
     for thread in threads:
         thread.result()
     assert log == [entry for phase in range(3) for entry in (phase, phase, phase, (phase, 3))]
-    assert repr(phaser).startswith("<fairlead.sync.Phaser in phase 3, 0 of 3 arrived, at ")
+    assert repr(phaser).startswith("<fairlead.sync.extra.Phaser in phase 3, 0 of 3 arrived, at ")
 
 
 def test_parties_register_arrive_without_waiting_and_go_until_none_is_left() -> None:
@@ -124,60 +124,15 @@ def test_party_that_arrives_while_a_phase_is_advanced_belongs_to_the_next() -> N
     assert phaser.statistics() == (2, 2, 0, 0, False)
 
 
-def test_a_child_is_one_party_of_its_parent_while_it_has_some() -> None:
-    log: list[tuple[int, int]] = []
-    root = Phaser(1, on_advance=lambda *found: log.append(found))
-    middle, empty = Phaser(parent=root), Phaser(0, parent=root)
-    leaves = [Phaser(2, parent=middle), Phaser(1, parent=middle)]
-    assert [one.root is root for one in (root, middle, leaves[0])] == [True] * 3
-    assert (root.parent, leaves[0].parent) == (None, middle)
-    assert [one.parties for one in (root, middle, empty, *leaves)] == [2, 2, 0, 2, 1]
-    watching = Thread(leaves[1].wait_phase, 0)
-    until(waits(root))
-    assert leaves[0].arrive() == leaves[0].arrive() == 0
-    assert [one.arrived for one in (root, middle, leaves[0])] == [0, 1, 2]
-    assert leaves[0].register() == 1  # it has arrived at its parent
-    assert leaves[0].arrive() == 1  # early
-    assert leaves[1].arrive_and_deregister() == 0
-    assert [one.parties for one in (root, middle, leaves[1])] == [2, 1, 0]
-    assert root.arrived == 1
-    assert root.arrive() == 0
-    assert watching.result() == 1
-    assert log == [(0, 2)]
-    assert [(one.phase, one.arrived) for one in (root, middle, *leaves)] == [(1, 0), (1, 0), (1, 1), (1, 0)]
-    assert leaves[0].arrive_and_deregister() == leaves[0].arrive_and_deregister() == 1
-    assert middle.arrived == 1
-    assert leaves[0].parties == 1
-    assert empty.register() == 1
-    assert root.parties == 3
-    assert [empty.arrive_and_deregister(), root.arrive_and_deregister()] == [1, 1]
-    assert leaves[0].arrive_and_deregister() == 2
-    assert root.terminated
-    assert leaves[1].register() is None
-    assert Phaser(5, parent=root).parties == 0
-
-
-def test_terminate_wakes_threads_and_tasks_of_all_the_tree() -> None:
-    root = Phaser(2)
-    child = Phaser(2, parent=root)
-    waiters = [Thread(root.arrive_and_wait), Thread(run, arrives(child))]
-    until(waits(root, 2))
-    child.terminate()
-    child.terminate()
+def test_terminate_wakes_threads_and_tasks() -> None:
+    phaser = Phaser(3)
+    waiters = [Thread(phaser.arrive_and_wait), Thread(run, arrives(phaser))]
+    until(waits(phaser, 2))
+    phaser.terminate()
+    phaser.terminate()
     assert [waiter.result() for waiter in waiters] == [None, None]
-    assert root.terminated
-    assert run(arrives(child)) is None
-
-
-def test_await_phase_can_be_selected_and_arriving_cannot() -> None:
-    phaser, event = Phaser(1), Event()
-    with pytest.raises(errors.UsageError, match="wait_phase_async"):
-        select(phaser.arrive_and_wait_async())
-    event.set()
-    assert select(phaser.wait_phase_async(0), event.wait_async()).case == 1
-    event.clear()
-    phaser.arrive()
-    assert select(phaser.wait_phase_async(0), event.wait_async()) == (0, 1)
+    assert phaser.terminated
+    assert run(arrives(phaser)) is None
 
 
 def test_many_come_and_go_and_no_phase_begins_without_one_that_is_registered() -> None:
@@ -220,24 +175,13 @@ def test_many_come_and_go_and_no_phase_begins_without_one_that_is_registered() -
     assert sorted(registered) == list(range(phaser.phase + 1))
 
 
-def test_cycle_through_on_advance_and_a_child_with_early_ones_are_collected() -> None:
+def test_cycle_through_on_advance_is_collected() -> None:
     def make() -> weakref.ref[Phaser]:
-        root = Phaser(2, on_advance=lambda *_: kept.append(1))
-        kept: list[Any] = [root, Phaser(1, parent=root)]
-        kept[1].arrive()
-        assert kept[1].arrive() == 1
-        return weakref.ref(root)
+        phaser = Phaser(2, on_advance=lambda *_: kept.append(1))
+        kept: list[Any] = [phaser]
+        phaser.arrive()
+        return weakref.ref(phaser)
 
     gone = make()
     gc.collect()
     assert gone() is None
-    root = Phaser(1)
-    for _ in range(2):
-        children = [Phaser(1, parent=root) for _ in range(3)]
-        for child in children:
-            child.arrive()
-            child.arrive()
-    del child, children[1]
-    gc.collect()
-    assert root.arrive() == 0
-    assert root.arrived == 2

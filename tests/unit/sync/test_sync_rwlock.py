@@ -9,7 +9,7 @@ import pytest
 from waiting import Inside, Thread, run, until, until_async, waiting_task
 
 from fairlead import errors
-from fairlead.sync import RWLock, StampedLock
+from fairlead.sync import RWLock
 
 pytestmark = pytest.mark.ends_and_free
 
@@ -21,15 +21,7 @@ def lock() -> Iterator[RWLock]:
     assert made.statistics() == (0, False, False, 0)
 
 
-@pytest.fixture(params=[RWLock, StampedLock])
-def either(request: pytest.FixtureRequest) -> Iterator[RWLock | StampedLock]:
-    made = request.param()
-    before = made.statistics()
-    yield made
-    assert made.statistics() == before
-
-
-def waits(lock: RWLock | StampedLock, count: int) -> None:
+def waits(lock: RWLock, count: int) -> None:
     until(lambda: lock.statistics().waiting == count)
 
 
@@ -51,19 +43,17 @@ def test_no_other_writer_comes_between_the_read_and_the_write_of_an_upgrade(lock
     assert log == ["upgraded", "reader", "writer"]
 
 
-def test_phases_of_reading_and_writing_alternate(
-    either: RWLock | StampedLock,
-) -> None:
+def test_phases_of_reading_and_writing_alternate(lock: RWLock) -> None:
     log: list[str] = []
-    with either.reading:
+    with lock.reading:
         writers = []
         for name in "AB":
-            writers.append(Inside(either.writing, log, name))
-            waits(either, len(writers))
+            writers.append(Inside(lock.writing, log, name))
+            waits(lock, len(writers))
         readers = []
         for name in "rs":  # come while a writer waits: kept out
-            readers.append(Inside(either.reading, log, name))
-            waits(either, 2 + len(readers))
+            readers.append(Inside(lock.reading, log, name))
+            waits(lock, 2 + len(readers))
     writers[0].wait()
     assert log == ["A"]
     writers[0].go()
@@ -76,17 +66,15 @@ def test_phases_of_reading_and_writing_alternate(
     assert log[3] == "B"
 
 
-def test_writer_is_not_starved_by_readers_that_take_turns(
-    either: RWLock | StampedLock,
-) -> None:
+def test_writer_is_not_starved_by_readers_that_take_turns(lock: RWLock) -> None:
     """The next reader comes before the last one has gone, and has to wait for the writer all the same."""
     log: list[str] = []
-    reader = Inside(either.reading).wait()
+    reader = Inside(lock.reading).wait()
     for turn in range(5):
-        writer = Inside(either.writing, log, f"writer {turn}")
-        waits(either, 1)
-        after = Inside(either.reading, log, f"reader {turn}")
-        waits(either, 2)
+        writer = Inside(lock.writing, log, f"writer {turn}")
+        waits(lock, 1)
+        after = Inside(lock.reading, log, f"reader {turn}")
+        waits(lock, 2)
         reader.go()
         writer.wait().go()
         reader = after.wait()
@@ -104,7 +92,7 @@ def test_reader_can_read_again_while_a_writer_waits(lock: RWLock) -> None:
     writer.wait().go()
 
 
-def test_reader_can_neither_write_nor_become_upgradable(lock: RWLock) -> None:
+def test_reader_can_nlock_write_nor_become_upgradable(lock: RWLock) -> None:
     async def main() -> None:
         async with lock.reading:
             with pytest.raises(errors.DeadlockError, match="begin with `upgradable`"):

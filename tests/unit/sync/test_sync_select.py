@@ -13,9 +13,8 @@ from waiting import Thread, run, until, until_async, waiters, waiting_task, wait
 from fairlead import errors
 from fairlead.sync import (
     Barrier,
-    CombiningLock,
+    CountdownEvent,
     Event,
-    Latch,
     Lock,
     Queue,
     RLock,
@@ -24,6 +23,7 @@ from fairlead.sync import (
     select,
     select_async,
 )
+from fairlead.sync.extra import Combiner
 
 pytestmark = pytest.mark.ends_and_free
 
@@ -145,7 +145,7 @@ def test_tasks_of_trio_choose_and_hold_what_they_took() -> None:
         got.append(await select_async(Event().wait_async(), rlock.acquire_async()))
         rlock.release()
         with trio.move_on_after(0):
-            await select_async(Event().wait_async(), Latch(1).wait_async())
+            await select_async(Event().wait_async(), CountdownEvent(1).wait_async())
             got.append("nothing was there")
 
     trio.run(main)
@@ -161,7 +161,7 @@ def test_bad_cases_are_refused_and_spend_nothing() -> None:
         select(ticket, lock)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="given twice"):
         select(ticket, ticket)
-    for wrong in (Barrier(2).wait_async(), CombiningLock().run_async(int)):
+    for wrong in (Barrier(2).wait_async(), Combiner().run_async(int)):
         with pytest.raises(errors.UsageError, match="cannot be selected"):
             select(ticket, wrong)
     for timeout, error in ((float("nan"), ValueError), ("1", TypeError)):

@@ -1,4 +1,4 @@
-"""select over a channel without room and an Exchanger: both sides choose, and each thing goes over once."""
+"""select over a channel without room: both sides choose, and each thing goes over once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from endings import HandlerRan, handling, interrupting
 from waiting import Thread, run, until, until_async, waiters, waiting_task
 
 from fairlead import errors
-from fairlead.sync import Event, Exchanger, Semaphore, channel, select, select_async
+from fairlead.sync import Event, Semaphore, channel, select, select_async
 
 pytestmark = pytest.mark.ends_and_free
 
@@ -33,10 +33,8 @@ def test_two_threads_that_choose_with_their_cases_crossed_meet_once() -> None:
 
 def test_select_on_both_sides_does_not_meet_itself() -> None:
     sender, receiver = channel(0)
-    exchanger: Exchanger[str] = Exchanger()
     both = (sender.send_async(1), receiver.receive_async())
     assert select(*both, timeout=1e-3) is None
-    assert select(*(exchanger.exchange_async("one") for _ in range(3)), timeout=1e-3) is None
     thread = Thread(select, sender.send_async("its"), receiver.receive_async())
     until(lambda: receiver.statistics().receiving == receiver.statistics().sending == 1)
     found = select(sender.send_async("mine"), receiver.receive_async())
@@ -46,24 +44,20 @@ def test_select_on_both_sides_does_not_meet_itself() -> None:
 
 def test_select_that_times_out_has_sent_and_received_nothing() -> None:
     sender, receiver = channel(0)
-    exchanger: Exchanger[int] = Exchanger()
 
     def cases() -> tuple[Any, ...]:
-        return sender.send_async(1), exchanger.exchange_async(1), Semaphore(0).acquire_async()
+        return sender.send_async(1), Semaphore(0).acquire_async()
 
     for timeout in (0, 1e-6, 1e-3):
         assert select(*cases(), timeout=timeout) is None
     with pytest.raises(errors.QueueEmpty):
         receiver.receive_nowait()
-    with pytest.raises(errors.WaitTimeoutError):
-        exchanger.exchange(2, timeout=0)
 
     async def main() -> None:
-        task = await waiting_task(exchanger, select_async(*cases()))
+        task = await waiting_task(sender, select_async(*cases()))
         task.cancel()
         await asyncio.wait([task])
         assert task.cancelled()
-        assert exchanger.statistics().waiting == 0
 
     run(main())
     assert nobody_waits(receiver)

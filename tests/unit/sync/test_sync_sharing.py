@@ -25,7 +25,6 @@ from fairlead.sync import (
     RWLock,
     Semaphore,
     SimpleQueue,
-    StampedLock,
     channel,
 )
 
@@ -39,7 +38,6 @@ LOCKS: dict[str, tuple[Callable[[], Any], str]] = {
     "fair RLock": (lambda: RLock(fair=True), ""),
     "RWLock.writing": (RWLock, "writing"),
     "RWLock.upgradable": (RWLock, "upgradable"),
-    "StampedLock.writing": (StampedLock, "writing"),
     "Semaphore": (Semaphore, ""),
     "fair BoundedSemaphore": (lambda: BoundedSemaphore(fair=True), ""),
     "CapacityLimiter": (lambda: CapacityLimiter(1), ""),

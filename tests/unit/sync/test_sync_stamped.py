@@ -7,8 +7,8 @@ import threading
 import pytest
 from waiting import Inside, Thread, run, until, waiting_task
 
-from fairlead.errors import DeadlockError, NotHeldError
-from fairlead.sync import StampedLock
+from fairlead.errors import NotHeldError, UsageError
+from fairlead.sync.extra import StampedLock
 
 pytestmark = pytest.mark.ends_and_free
 
@@ -85,55 +85,45 @@ def test_conversions_need_no_wait_or_return_nothing() -> None:
     assert lock.statistics() == (0, False, 0)
 
 
-def test_stamps_that_are_none_any_more_and_those_of_other_locks_are_refused() -> None:
-    lock, another = StampedLock(), StampedLock()
-    stamp, foreign = lock.acquire_read(), another.acquire_read()
-    second = lock.acquire_read()
-    lock.release(stamp)
-    with pytest.raises(NotHeldError, match="released, or converted"):
-        lock.release(stamp)  # though another reads
-    with pytest.raises(NotHeldError, match="released, or converted"):
-        lock.try_convert_to_write(stamp)
-    calls = (
-        lock.release,
-        lock.validate,
-        lock.try_convert_to_write,
-        lock.try_convert_to_read,
-        lock.try_convert_to_optimistic_read,
-    )
-    for number in (foreign, another.optimistic_read(), 1, 2**62, 2**200, -1):
-        for call in calls:
-            with pytest.raises(ValueError, match="not a stamp of this lock"):
-                call(number)
-    with pytest.raises(NotHeldError, match="0 is no stamp"):
-        lock.release(0)
-    with pytest.raises(NotHeldError, match="optimistic reader"):
-        lock.release(lock.optimistic_read())
-    with pytest.raises(TypeError):
-        lock.release("1")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="non-blocking"):
-        lock.acquire_write(False, 1)
-    lock.release(second)
-    visit = lock.reading
-    with visit, pytest.raises(RuntimeError, match="entered before"), visit:
-        pass
-    with pytest.raises(NotHeldError, match="not entered"):
-        lock.reading.__exit__()
-
-
-def test_thread_that_would_wait_for_itself_gets_a_deadlock_error() -> None:
+def test_stamps_that_hold_nothing_are_refused() -> None:
     lock = StampedLock()
-    for mode in ("reading", "writing"):
-        with getattr(lock, mode):
-            with pytest.raises(DeadlockError, match="not reentrant"):
-                lock.acquire_write()
-            assert lock.acquire_write(timeout=1e-6) == 0
-    with lock.reading:
-        writer = Inside(lock.writing)
-        until(lambda: lock.statistics().waiting == 1)
-        with pytest.raises(DeadlockError, match="not reentrant"):
-            lock.acquire_read()  # behind the writer, which waits for it
-    writer.wait().go()
+    stamp, second = lock.acquire_read(), lock.acquire_read()
+    lock.release(stamp)
+    for wrong in (stamp, 0, lock.optimistic_read()):
+        with pytest.raises(NotHeldError, match="holds nothing"):
+            lock.release(wrong)  # though another reads
+    with pytest.raises(NotHeldError, match="holds nothing"):
+        lock.try_convert_to_write(stamp)
+    assert lock.acquire_write(timeout=0) == 0
+    assert Thread(lock.release, second).result() is None  # any thread may
+    visit = lock.reading
+    with visit, pytest.raises(UsageError, match="entered before"), visit:
+        pass
+    with pytest.raises(NotHeldError):
+        lock.reading.__exit__()
+    assert lock.statistics() == (0, False, 0)
+
+
+def test_waiters_are_served_in_order_and_readers_that_follow_each_other_together() -> None:
+    lock, log = StampedLock(), []  # type: ignore[var-annotated]
+    writing = lock.acquire_write()
+    inside = []
+    for at, (name, block) in enumerate(
+        [("r", lock.reading), ("s", lock.reading), ("W", lock.writing), ("t", lock.reading)]
+    ):
+        inside.append(Inside(block, log, name))
+        until(lambda at=at: lock.statistics().waiting == at + 1)  # type: ignore[misc]
+    lock.release(writing)
+    for reader in inside[:2]:
+        reader.wait()
+    assert (sorted(log), lock.statistics()) == (["r", "s"], (2, False, 2))
+    inside[0].go()
+    inside[1].go()
+    inside[2].wait()
+    assert lock.statistics() == (0, True, 1)
+    inside[2].go()
+    inside[3].wait().go()
+    assert log[2:] == ["W", "t"]
 
 
 def test_granted_then_cancelled_before_it_resumes_passes_on_and_has_written_nothing() -> None:

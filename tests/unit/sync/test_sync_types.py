@@ -8,6 +8,7 @@ import pytest
 import sync_user
 
 from fairlead import sync
+from fairlead.sync import extra
 
 pytestmark = pytest.mark.ends_and_free
 
@@ -18,4 +19,5 @@ def test_typed_program_runs() -> None:
 
 def test_typed_program_uses_every_public_name() -> None:
     text = Path(sync_user.__file__).read_text()
-    assert [name for name in sync.__all__ if f"sync.{name}" not in text] == []
+    for module, prefix in (sync, "sync"), (extra, "extra"):
+        assert [name for name in module.__all__ if f"{prefix}.{name}" not in text] == []

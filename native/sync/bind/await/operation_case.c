@@ -1,6 +1,5 @@
 /* An operation that is not awaited yet, as a case of a selection (select.c). */
 #include "sync/bind/await/operation.h"
-#include "sync/coordination/phaser.h"
 
 bool fl_operation_selectable(fl_state *state, PyObject *op)
 {
@@ -19,11 +18,6 @@ bool fl_operation_selectable(fl_state *state, PyObject *op)
     }
     if (fl_operation_rechecks(self)) {
         fl_raise(state, UsageError, "a rate limiter cannot be selected: its permits come with time");
-        return false;
-    }
-    if (ops == &fl_phaser_ops && self->attempt != NULL) {
-        fl_raise(state, UsageError,
-                 "arriving at a phaser cannot be undone: call arrive(), and select wait_phase_async()");
         return false;
     }
     if (ops->marks) {

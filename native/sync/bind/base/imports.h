@@ -27,7 +27,6 @@
     X(SerializationError)                                                                                  \
     X(TooManyReleasesError)                                                                                \
     X(UsageError)                                                                                          \
-    X(WaitTimeoutError)                                                                                    \
     X(WrongSegmentError)
 
 #define FL_ERROR(name) FL_ERROR_##name,

@@ -28,21 +28,14 @@ int fl_run_handlers(void);
     PUBLIC(rlock_type, fl_rlock_spec)                                                                      \
     PUBLIC(rwlock_type, fl_rwlock_spec)                                                                    \
     PUBLIC(side_type, fl_side_spec)                                                                        \
-    PUBLIC(stamped_type, fl_stamped_spec)                                                                  \
-    PUBLIC(visit_type, fl_stamped_visit_spec)                                                              \
-    PUBLIC(combining_type, fl_combining_spec)                                                              \
+    PUBLIC(combiner_type, fl_combiner_spec)                                                                \
     INNER(section_type, fl_section_spec)                                                                   \
-    PUBLIC(striped_type, fl_striped_spec)                                                                  \
     PUBLIC(condition_type, fl_condition_spec)                                                              \
     PUBLIC(notice_type, fl_notice_spec)                                                                    \
     PUBLIC(barrier_type, fl_barrier_spec)                                                                  \
-    PUBLIC(phaser_type, fl_phaser_spec)                                                                    \
     PUBLIC(event_type, fl_event_spec)                                                                      \
-    PUBLIC(gate_type, fl_gate_spec)                                                                        \
-    PUBLIC(latch_type, fl_latch_spec)                                                                      \
     PUBLIC(countdown_type, fl_countdown_spec)                                                              \
     PUBLIC(rendezvous_type, fl_rendezvous_spec)                                                            \
-    PUBLIC(exchanger_type, fl_exchanger_spec)                                                              \
     PUBLIC(simple_queue_type, fl_simple_queue_spec)                                                        \
     PUBLIC(queue_type, fl_queue_spec)                                                                      \
     PUBLIC(lifo_type, fl_lifo_spec)                                                                        \
@@ -73,15 +66,11 @@ int fl_run_handlers(void);
     X(rate_statistics, "fairlead.sync", RateLimiterStatistics)                                             \
     X(rlock_statistics, "fairlead.sync", RLockStatistics)                                                  \
     X(rwlock_statistics, "fairlead.sync", RWLockStatistics)                                                \
-    X(stamped_statistics, "fairlead.sync", StampedLockStatistics)                                          \
-    X(combining_statistics, "fairlead.sync", CombiningStatistics)                                          \
-    X(striped_statistics, "fairlead.sync", StripedCounterStatistics)                                       \
     X(condition_statistics, "fairlead.sync", ConditionStatistics)                                          \
+    X(combiner_statistics, "fairlead.sync.extra", CombinerStatistics)                                      \
     X(barrier_statistics, "fairlead.sync", BarrierStatistics)                                              \
-    X(phaser_statistics, "fairlead.sync", PhaserStatistics)                                                \
     X(event_statistics, "fairlead.sync", EventStatistics)                                                  \
     X(count_statistics, "fairlead.sync", CountdownStatistics)                                              \
-    X(exchanger_statistics, "fairlead.sync", ExchangerStatistics)                                          \
     X(simple_queue_statistics, "fairlead.sync", SimpleQueueStatistics)                                     \
     X(queue_statistics, "fairlead.sync", QueueStatistics)
 

@@ -141,14 +141,14 @@ PyObject *fl_operation_new(fl_state *state, PyObject *wrapper, uint32_t wanted, 
 PyObject *fl_operation_at(fl_state *state, PyObject *wrapper, fl_waitq *waitq, uint32_t wanted,
                           fl_finish finish, PyObject *item);
 
-/* A handoff with an object, for a sender or an exchanger; NULL with an exception. */
+/* A handoff with an object, for a sender; NULL with an exception. */
 fl_handoff *fl_handoff_new(PyObject *object);
 /* With what is in it; may be NULL. */
 void fl_handoff_drop(fl_handoff *handoff);
 
 /* An awaitable of a meeting, by this side, which steals the handoff (NULL: a receiver brings none);
    `finish` is given what is in its place by then. Once it has met, a cancellation is too late for one that
-   sends or exchanges: it ends as if there was none, and the task is cancelled at its next wait. */
+   sends: it ends as if there was none, and the task is cancelled at its next wait. */
 PyObject *fl_operation_meeting(fl_state *state, PyObject *wrapper, fl_meeting_side side, fl_handoff *handoff,
                             fl_finish finish);
 

@@ -234,15 +234,11 @@ static void give_up(PyObject *op)
 {
     notice *self = (notice *)op;
     bool lost = self->phase == WAITING || self->phase == RETAKING;
-    bool notified = self->phase == WAITING && !fl_condition_leave(self->waiter);
     self->phase = OVER;
     if (lost) {
         if (self->waiter != NULL) {
-            fl_waiter_abandon(self->waiter, FL_CANCELLED); /* with the lock, if it has that */
+            FL_WAKING(fl_waiter_abandon(self->waiter, FL_CANCELLED)); /* gives the lock back, if it has that */
             forget(self);
-        }
-        if (notified) {
-            notify_next(self->condition);
         }
         fl_lost_note(self->condition->lock, self->before.depth);
     }

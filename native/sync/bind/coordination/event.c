@@ -1,4 +1,4 @@
-/* Event: the flag in core, as threading.Event and asyncio.Event at once; and Gate, which is never cleared. */
+/* Event: the flag in core, as threading.Event and asyncio.Event at once. */
 #include "sync/bind/base/wait.h"
 
 #include "sync/coordination/event.h"
@@ -86,7 +86,7 @@ static PyObject *countdown_count_up(PyObject *self, PyObject *const *args, Py_ss
     return change(self, "count_up", args, count, kwnames, fl_count_up, "the event counts no further");
 }
 
-static PyObject *latch_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
+static PyObject *countdown_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
     long values[] = {(long)fl_count_value(waitq), (long)fl_waitq_waiting(waitq)};
@@ -104,17 +104,6 @@ static PyObject *count_repr(PyObject *self)
     return PyUnicode_FromFormat("<%s value=%u, %u waiting, at %p>", Py_TYPE(self)->tp_name,
                                 (unsigned)fl_count_value(waitq), (unsigned)fl_waitq_waiting(waitq),
                                 (void *)self);
-}
-
-static PyObject *latch_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    PyObject *number;
-    int64_t count;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:Latch", FL_PARAMETERS(Latch), &number) ||
-        (count = fl_whole("count", number, 0, FL_COUNT_MOST, "")) < 0) {
-        return NULL;
-    }
-    return fl_wrapper_new(type, fl_count_new((uint32_t)count));
 }
 
 static PyObject *countdown_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -136,30 +125,10 @@ static PyObject *event_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
                : NULL;
 }
 
-static PyObject *gate_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    return PyArg_ParseTupleAndKeywords(args, kwargs, ":Gate", FL_PARAMETERS(Gate))
-               ? fl_wrapper_new(type, fl_flag_new())
-               : NULL;
-}
-
-/* What the others do as an Event does. */
-#define event_is_open event_is_set
-#define event_open event_set
-#define latch_is_set event_is_set
-#define latch_count_down countdown_count_down
-#define latch_wait event_wait
-#define latch_wait_async event_wait_async
+/* What it does as an Event does. */
 #define countdown_is_set event_is_set
 #define countdown_wait event_wait
 #define countdown_wait_async event_wait_async
-#define countdown_statistics latch_statistics
-
-PyType_Spec fl_gate_spec = FL_TYPE("fairlead._native.Gate", fl_wrapper, 0,
-    {Py_tp_new, (void *)gate_new},
-    {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
-    {Py_tp_repr, (void *)repr},
-    FL_WRAPPER_SLOTS(Gate, event_));
 
 static PyGetSetDef count_fields_got[] = {
     {"value", get_value, NULL, FL_DOC(CountdownEvent, value), NULL},
@@ -171,13 +140,6 @@ PyType_Spec fl_event_spec = FL_TYPE("fairlead.sync.Event", fl_wrapper, 0,
     {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)repr},
     FL_WRAPPER_SLOTS(Event, event_));
-
-PyType_Spec fl_latch_spec = FL_TYPE("fairlead.sync.Latch", fl_wrapper, 0,
-    {Py_tp_new, (void *)latch_new},
-    {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
-    {Py_tp_repr, (void *)count_repr},
-    {Py_tp_getset, count_fields_got},
-    FL_WRAPPER_SLOTS(Latch, latch_));
 
 PyType_Spec fl_countdown_spec = FL_TYPE("fairlead.sync.CountdownEvent", fl_wrapper, 0,
     {Py_tp_new, (void *)countdown_new},

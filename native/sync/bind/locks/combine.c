@@ -1,4 +1,4 @@
-/* CombiningLock: run(function) in turn, in whichever caller's thread. See sync/locks/combine.h.
+/* Combiner: run(function) in turn, in whichever caller's thread. See sync/locks/combine.h.
  *
  * A section is the request of a waiter: a function, and afterwards what it returned or raised. The
  * holder runs it attached, in its own thread, with a reference of its own, so that a task that is cancelled
@@ -17,22 +17,22 @@ typedef struct {
     fl_wrapper wrapper;
     fl_atomic(uint64_t) combined; /* written by the holder */
     uint32_t batch;
-} combining_lock;
+} combiner;
 
 typedef struct {
     fl_wrapper wrapper;
-    combining_lock *lock;
+    combiner *lock;
     PyObject *function;      /* NULL once it has been run */
     PyObject *value, *error; /* then one of them is set, until it is taken */
 } section;
 
-static PyObject *section_new(combining_lock *lock, PyObject *function)
+static PyObject *section_new(combiner *lock, PyObject *function)
 {
     fl_waitq_ref(lock->wrapper.waitq);
     section *self =
         (section *)fl_wrapper_new(fl_wrapper_state((PyObject *)lock)->section_type, lock->wrapper.waitq);
     if (self != NULL) {
-        self->lock = (combining_lock *)Py_NewRef(lock);
+        self->lock = (combiner *)Py_NewRef(lock);
         self->function = Py_NewRef(function);
     }
     return (PyObject *)self;
@@ -105,7 +105,7 @@ static void keep(void *request)
 }
 
 /* By the holder, without an exception set: sees to the waiters, and holds the lock no more. */
-static void let_go(combining_lock *lock)
+static void let_go(combiner *lock)
 {
     fl_waitq *waitq = lock->wrapper.waitq;
     if (fl_combine_let_go(waitq)) {
@@ -127,7 +127,7 @@ static void let_go(combining_lock *lock)
 }
 
 /* By the holder: runs its own function, then lets go. */
-static PyObject *lead(combining_lock *lock, PyObject *function)
+static PyObject *lead(combiner *lock, PyObject *function)
 {
     PyObject *value = PyObject_CallNoArgs(function);
     PyObject *type, *error, *traceback; /* of its own section, while those of others are run */
@@ -137,9 +137,9 @@ static PyObject *lead(combining_lock *lock, PyObject *function)
     return value;
 }
 
-static PyObject *combining_run(PyObject *op, PyObject *function)
+static PyObject *combiner_run(PyObject *op, PyObject *function)
 {
-    combining_lock *self = (combining_lock *)op;
+    combiner *self = (combiner *)op;
     fl_waitq *waitq = self->wrapper.waitq;
     if (fl_combine_try(waitq)) {
         return lead(self, function);
@@ -207,9 +207,9 @@ static PyObject *finish(PyObject *op, PyObject *Py_UNUSED(item), bool Py_UNUSED(
     return lead(self->lock, self->function);
 }
 
-static PyObject *combining_run_async(PyObject *op, PyObject *function)
+static PyObject *combiner_run_async(PyObject *op, PyObject *function)
 {
-    PyObject *mine = section_new((combining_lock *)op, function);
+    PyObject *mine = section_new((combiner *)op, function);
     PyObject *operation = mine == NULL ? NULL : fl_operation_new(fl_wrapper_state(op), mine, 0, finish);
     Py_XDECREF(mine);
     return operation;
@@ -221,18 +221,18 @@ static bool held(fl_waitq *waitq)
     return fl_load(&waitq->word, relaxed) != 0; /* a figure to show */
 }
 
-static PyObject *combining_locked(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *combiner_locked(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return PyBool_FromLong(held(fl_wrapper_waitq(op)));
 }
 
-static PyObject *combining_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
+static PyObject *combiner_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    combining_lock *self = (combining_lock *)op;
+    combiner *self = (combiner *)op;
     fl_waitq *waitq = self->wrapper.waitq;
     long combined = (long)fl_load(&self->combined, relaxed); /* a figure to show */
     long values[] = {held(waitq), (long)fl_waitq_waiting(waitq), combined, (long)self->batch};
-    return fl_record(fl_wrapper_state(op)->combining_statistics, values, 4, 1);
+    return fl_record(fl_wrapper_state(op)->combiner_statistics, values, 4, 1);
 }
 
 static PyObject *repr(PyObject *op)
@@ -243,27 +243,26 @@ static PyObject *repr(PyObject *op)
                                 (void *)op);
 }
 
-static PyObject *combining_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static PyObject *combiner_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     PyObject *number = NULL;
     int64_t batch = BATCH;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$O:CombiningLock", FL_PARAMETERS(CombiningLock),
-                                     &number) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$O:Combiner", FL_PARAMETERS(Combiner), &number) ||
         (number != NULL && (batch = fl_whole("batch", number, 0, UINT32_MAX / 2, "")) < 0)) {
         return NULL;
     }
     PyObject *self = fl_wrapper_new(type, fl_combine_new());
     if (self != NULL) {
-        ((combining_lock *)self)->batch = (uint32_t)batch;
+        ((combiner *)self)->batch = (uint32_t)batch;
     }
     return self;
 }
 
-PyType_Spec fl_combining_spec = FL_TYPE("fairlead.sync.CombiningLock", combining_lock, 0,
-    {Py_tp_new, (void *)combining_new},
+PyType_Spec fl_combiner_spec = FL_TYPE("fairlead.sync.extra.Combiner", combiner, 0,
+    {Py_tp_new, (void *)combiner_new},
     {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)repr},
-    FL_WRAPPER_SLOTS(CombiningLock, combining_));
+    FL_WRAPPER_SLOTS(Combiner, combiner_));
 
 PyType_Spec fl_section_spec = FL_TYPE("fairlead.sync.Section", section,
     Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,

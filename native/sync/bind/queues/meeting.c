@@ -1,4 +1,4 @@
-/* Rendezvous, the line of a channel without room, and Exchanger: a newcomer meets another
+/* Rendezvous, the line of a channel without room: a newcomer meets another
  * (sync/coordination/meeting.h).
  *
  * A handoff is swapped attached only, by the side that enters or gives back, so that the collector finds
@@ -10,13 +10,6 @@
 
 static void *raise_unmet(PyObject *self, int result, fl_meeting_side side)
 {
-    if (side == FL_MEET_SWAP && result == FL_REFUSAL) {
-        return fl_raise(fl_wrapper_state(self), ChannelClosedError, "the exchanger has been closed");
-    }
-    if (side == FL_MEET_SWAP && result == 0) {
-        return fl_raise(fl_wrapper_state(self), WaitTimeoutError,
-                        "no other party came within the time; the item is still yours");
-    }
     if (result == FL_REFUSAL) {
         return fl_raise(fl_wrapper_state(self), QueueShutDown,
                         "the other end of the channel has been closed");
@@ -42,11 +35,6 @@ static PyObject *finish_send(PyObject *self, PyObject *Py_UNUSED(item), bool ref
 static PyObject *finish_receive(PyObject *self, PyObject *item, bool refused)
 {
     return refused ? raise_unmet(self, FL_REFUSAL, FL_MEET_RECEIVE) : Py_NewRef(item);
-}
-
-static PyObject *finish_exchange(PyObject *self, PyObject *item, bool refused)
-{
-    return refused ? raise_unmet(self, FL_REFUSAL, FL_MEET_SWAP) : Py_NewRef(item);
 }
 
 /* What a greenlet's wait ends with is never None, which says that its time was over. */
@@ -240,60 +228,3 @@ PyType_Spec fl_rendezvous_spec = FL_TYPE("fairlead._native.Rendezvous", fl_wrapp
     {Py_tp_clear, (void *)clear},
     {Py_tp_dealloc, (void *)dealloc},
     FL_WRAPPER_SLOTS(Rendezvous, rendezvous_));
-
-static PyObject *exchanger_exchange(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                                    PyObject *kwnames)
-{
-    int64_t deadline;
-    if (count < 1) {
-        PyErr_SetString(PyExc_TypeError, "exchange() missing required argument 'item'");
-        return NULL;
-    }
-    if (fl_timeout_argument("exchange", args + 1, count - 1, kwnames, &deadline) < 0) {
-        return NULL;
-    }
-    fl_handoff *handoff = fl_handoff_new(args[0]);
-    return handoff == NULL ? NULL : meet_within(self, FL_MEET_SWAP, handoff, deadline);
-}
-
-static PyObject *exchanger_exchange_async(PyObject *self, PyObject *item)
-{
-    fl_handoff *handoff = fl_handoff_new(item);
-    return handoff == NULL
-               ? NULL
-               : fl_operation_meeting(fl_wrapper_state(self), self, FL_MEET_SWAP, handoff, finish_exchange);
-}
-
-static PyObject *exchanger_close(PyObject *self, PyObject *Py_UNUSED(ignored))
-{
-    FL_WAKING(fl_meeting_close(fl_wrapper_waitq(self)));
-    Py_RETURN_NONE;
-}
-
-static PyObject *exchanger_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
-{
-    fl_waitq *waitq = fl_wrapper_waitq(self);
-    long values[] = {(long)fl_waitq_waiting(waitq), fl_meeting_closed(waitq)};
-    return fl_record(fl_wrapper_state(self)->exchanger_statistics, values, 2, 2);
-}
-
-static PyObject *exchanger_repr(PyObject *self)
-{
-    fl_waitq *waitq = fl_wrapper_waitq(self);
-    return PyUnicode_FromFormat("<%s %s, %u waiting, at %p>", Py_TYPE(self)->tp_name,
-                                fl_meeting_closed(waitq) ? "closed" : "open",
-                                (unsigned)fl_waitq_waiting(waitq), (void *)self);
-}
-
-static PyObject *exchanger_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    return PyArg_ParseTupleAndKeywords(args, kwargs, ":Exchanger", FL_PARAMETERS(Exchanger))
-               ? fl_wrapper_new(type, fl_meeting_new())
-               : NULL;
-}
-
-PyType_Spec fl_exchanger_spec = FL_TYPE("fairlead.sync.Exchanger", fl_wrapper, 0,
-    {Py_tp_new, (void *)exchanger_new},
-    {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
-    {Py_tp_repr, (void *)exchanger_repr},
-    FL_WRAPPER_SLOTS(Exchanger, exchanger_));

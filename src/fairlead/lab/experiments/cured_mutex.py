@@ -5,7 +5,7 @@ EXPERIMENT = {
     "title": "Passing a lock, combined",
     "question": "How long do n waiting threads take to pass a lock whose holder runs their sections?",
     "explanation": (
-        "As square.mutex, with fairlead's CombiningLock. The holder runs the sections of all waiters, "
+        "As square.mutex, with fairlead's Combiner. The holder runs the sections of all waiters, "
         "one after another and in its own thread, so that n sections need no n switches of threads and no "
         "turn of another thread in between. Each of the n still needs the GIL once afterwards, to see that "
         "its section is done, and those that have seen it keep running until the last section has run; the "
@@ -18,11 +18,11 @@ EXPERIMENT = {
     ],
     "claims": [
         {
-            "topic": "CombiningLock",
+            "topic": "Combiner",
             "of": {"experiment": "square.mutex"},
             "more_than": 1.1,
-            "says": "{n} threads pass a CombiningLock faster than a Lock",
-            "otherwise": "{n} threads pass a CombiningLock no faster than a Lock",
+            "says": "{n} threads pass a Combiner faster than a Lock",
+            "otherwise": "{n} threads pass a Combiner no faster than a Lock",
         },
     ],
     "parameters": {
@@ -50,12 +50,12 @@ import probe  # noqa: E402
 
 def measure(params):
     try:
-        from fairlead.sync import CombiningLock
+        from fairlead.sync.extra import Combiner
     except ImportError:
         raise probe.no_fairlead()
     n = params["n"]
     work = probe.work(params["work"])
-    lock = CombiningLock()
+    lock = Combiner()
     region = probe.Region()
     arrived = []
     passed = []

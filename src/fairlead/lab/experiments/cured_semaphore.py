@@ -5,7 +5,7 @@ EXPERIMENT = {
     "title": "Waking many threads at once, by a chain",
     "question": "How long until n threads woken at once have all run, if each wakes the next ones?",
     "explanation": (
-        "As square.semaphore, with fairlead's StartGate. The opening thread wakes two, and each that "
+        "As square.semaphore, with fairlead's Event. The opening thread wakes two, and each that "
         "wakes wakes two more before it wants the GIL, so that none makes n system calls while it holds "
         "the GIL. In what order the n then get the GIL is still the kernel's affair, as it is there."
     ),
@@ -19,8 +19,8 @@ EXPERIMENT = {
             "topic": "waking in a chain",
             "of": {"experiment": "square.semaphore", "wake": "release"},
             "more_than": 1.1,
-            "says": "a StartGate wakes {n} threads faster than a semaphore",
-            "otherwise": "a StartGate wakes {n} threads no faster than a semaphore",
+            "says": "an Event wakes {n} threads faster than a semaphore",
+            "otherwise": "an Event wakes {n} threads no faster than a semaphore",
             "main": False,
         },
     ],
@@ -51,12 +51,12 @@ import probe  # noqa: E402
 
 def measure(params):
     try:
-        from fairlead.sync import StartGate
+        from fairlead.sync import Event
     except ImportError:
         raise probe.no_fairlead()
     n = params["n"]
     work = probe.work(params["work"])
-    gate = StartGate()
+    gate = Event()
     region = probe.Region()
     door = threading.Lock()
     arrived = []
@@ -70,7 +70,7 @@ def measure(params):
         if last:
             blocked.append(probe.wait_until_blocked(probe.other_threads))
             region.begin()
-            gate.open()
+            gate.set()
         else:
             gate.wait()
         awake.append(index)

@@ -5,10 +5,10 @@ EXPERIMENT = {
     "title": "Starting threads behind a gate",
     "question": "How long does it take to start n threads that wait at a gate until all are there?",
     "explanation": (
-        "As square.thread-start, with fairlead's StartGate. Each new thread sleeps at the gate without the "
-        "GIL, so that none takes turns with the thread that starts them: n starts take n times as long as "
-        "one. When the gate opens, each of the n needs one turn to take its item, and those that have "
-        "theirs keep running until the last one has."
+        "As square.thread-start, with fairlead's Event as a gate. Each new thread sleeps at the gate "
+        "without the GIL, so that none takes turns with the thread that starts them: n starts take n times "
+        "as long as one. When the gate opens, each of the n needs one turn to take its item, and those that "
+        "have theirs keep running until the last one has."
     ),
     "schedule": "start",
     "size_name": "threads",
@@ -17,11 +17,11 @@ EXPERIMENT = {
     ],
     "claims": [
         {
-            "topic": "StartGate",
+            "topic": "start behind an Event",
             "of": {"experiment": "square.thread-start"},
             "more_than": 1.1,
-            "says": "{n} threads start faster behind a StartGate",
-            "otherwise": "{n} threads start no faster behind a StartGate",
+            "says": "{n} threads start faster behind an Event",
+            "otherwise": "{n} threads start no faster behind an Event",
         },
     ],
     "parameters": {
@@ -49,27 +49,30 @@ import probe  # noqa: E402
 
 def measure(params):
     try:
-        from fairlead.sync import StartGate
+        from fairlead.sync import Event
     except ImportError:
         raise probe.no_fairlead()
     n = params["n"]
     work = probe.work(params["work"])
     items = list(range(n))
     taken = []
-    gate = StartGate()
+    gate = Event()
 
     def body(index):
+        gate.wait()
         taken.append(items.pop())
         while items:
             work()
 
-    threads = probe.make(n, gate.behind(body))
+    threads = probe.make(n, body)
     region = probe.Region()
     region.begin()
-    with gate:
+    try:
         for thread in threads:
             thread.start()
         region.mark("region_s")
+    finally:
+        gate.set()
     for thread in threads:
         thread.join()
     region.end()

@@ -1,4 +1,4 @@
-"""CombiningLock: in whose thread sections are run, to whom results and exceptions go, and who leads next."""
+"""Combiner: in whose thread sections are run, to whom results and exceptions go, and who leads next."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from waiting import PATIENCE_S, Thread, run, until, until_async, waiting_task, waiting_thread
 
 from fairlead import errors
-from fairlead.sync import CombiningLock
+from fairlead.sync.extra import Combiner
 
 pytestmark = pytest.mark.ends_and_free
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.ends_and_free
 class Held:
     """A thread in a section of the lock, until it is let go."""
 
-    def __init__(self, lock: CombiningLock) -> None:
+    def __init__(self, lock: Combiner) -> None:
         self._go = threading.Event()
         self.ident = 0
         self._thread = Thread(lock.run, self._section)
@@ -36,7 +36,7 @@ class Held:
 
 
 def test_holder_runs_the_sections_of_others_in_the_order_of_their_coming() -> None:
-    lock, order = CombiningLock(), []
+    lock, order = Combiner(), []
 
     def section(number: int) -> tuple[int, int]:
         order.append(number)
@@ -52,7 +52,7 @@ def test_holder_runs_the_sections_of_others_in_the_order_of_their_coming() -> No
 
 
 def test_exception_in_a_holders_thread_goes_to_the_caller_with_its_traceback() -> None:
-    lock = CombiningLock()
+    lock = Combiner()
 
     def fail() -> None:
         raise SystemExit("not the holder's")
@@ -67,7 +67,7 @@ def test_exception_in_a_holders_thread_goes_to_the_caller_with_its_traceback() -
 
 
 def test_batch_bounds_what_a_holder_runs_for_others() -> None:
-    lock = CombiningLock(batch=2)
+    lock = Combiner(batch=2)
     holder = Held(lock)
     threads = [waiting_thread(lock, lock.run, threading.get_ident) for _ in range(7)]
     holder.let_go()
@@ -78,7 +78,7 @@ def test_batch_bounds_what_a_holder_runs_for_others() -> None:
 
 
 def test_main_thread_runs_no_section_but_its_own() -> None:
-    lock = CombiningLock()
+    lock = Combiner()
     threads: list[Thread] = []
 
     def section() -> int:
@@ -90,7 +90,7 @@ def test_main_thread_runs_no_section_but_its_own() -> None:
 
 
 def test_section_that_runs_another_of_the_same_lock_is_refused() -> None:
-    lock = CombiningLock()
+    lock = Combiner()
     with pytest.raises(errors.DeadlockError, match="call what is to be run directly"):
         lock.run(lambda: lock.run(int))
     holder = Held(lock)
@@ -98,11 +98,11 @@ def test_section_that_runs_another_of_the_same_lock_is_refused() -> None:
     holder.let_go()
     with pytest.raises(errors.DeadlockError):
         nested.result()
-    assert lock.run(lambda: CombiningLock().run(lambda: 3)) == 3
+    assert lock.run(lambda: Combiner().run(lambda: 3)) == 3
 
 
 def test_sections_of_threads_and_tasks_exclude_each_other() -> None:
-    lock, inside = CombiningLock(batch=3), [0, 0]
+    lock, inside = Combiner(batch=3), [0, 0]
 
     def section() -> None:
         inside[1] += 1
@@ -131,7 +131,7 @@ def test_sections_of_threads_and_tasks_exclude_each_other() -> None:
 
 def test_task_that_is_cancelled_in_its_turn_does_not_block_others() -> None:
     async def main() -> None:
-        lock, begun, go = CombiningLock(), threading.Event(), threading.Event()
+        lock, begun, go = Combiner(), threading.Event(), threading.Event()
 
         class Result:
             pass
@@ -167,7 +167,7 @@ def test_task_that_is_cancelled_in_its_turn_does_not_block_others() -> None:
 
 def test_task_that_was_handed_the_lock_and_is_cancelled_hands_it_on() -> None:
     async def main() -> None:
-        lock, ran = CombiningLock(batch=0), []
+        lock, ran = Combiner(batch=0), []
         holder = Held(lock)
         task = await waiting_task(lock, lock.run_async(lambda: ran.append("task")))
         thread = waiting_thread(lock, lock.run, lambda: ran.append("thread"))
@@ -183,7 +183,7 @@ def test_task_that_was_handed_the_lock_and_is_cancelled_hands_it_on() -> None:
 
 
 def test_loop_that_closes_takes_its_sections_along_and_hands_the_lock_on() -> None:
-    lock, ran = CombiningLock(batch=0), []
+    lock, ran = Combiner(batch=0), []
     holder = Held(lock)
     loop = asyncio.new_event_loop()
     sections = [lock.run_async(lambda: ran.append("task")) for _ in range(2)]

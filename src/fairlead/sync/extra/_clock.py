@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from numbers import Real
-from typing import Any
 from weakref import WeakSet
 
-from fairlead._native import RateLimiter
 from fairlead.errors import UsageError
+from fairlead.sync import RateLimiter
+from fairlead.sync.extra._common import refuse_pickling
 
 
 class ManualClock:
@@ -55,10 +55,7 @@ class ManualClock:
             self._adopted.add(limiter)
             limiter._set(self._now)
 
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        raise TypeError(
-            "cannot pickle 'fairlead.sync.ManualClock' object: the limiters that use it cannot go along"
-        )
+    __reduce__ = refuse_pickling
 
     def __repr__(self) -> str:
-        return f"<fairlead.sync.ManualClock at {self.now} s>"
+        return f"<fairlead.sync.extra.ManualClock at {self.now} s>"
