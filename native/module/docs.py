@@ -89,7 +89,7 @@ NO_COPIES = [
     '{"__copy__", fl_refuse_copy, METH_NOARGS, "__copy__($self)\\n--\\n\\nRefused."}',
     '{"__deepcopy__", fl_refuse_copy, METH_O, "__deepcopy__($self, memo, /)\\n--\\n\\nRefused."}',
 ]
-"""Methods of every class: a copy of a primitive would be another one, or the same."""
+"""Methods of every class but those in shared memory, whose copy is one more handle to the same."""
 
 
 def of_class(node: ast.ClassDef) -> list[str]:
@@ -119,7 +119,8 @@ def of_class(node: ast.ClassDef) -> list[str]:
             if each.name not in SLOTS:
                 methods.append(entry(node.name, each))
     if methods:
-        rows = ", ".join([*methods, *NO_COPIES, "{NULL, NULL, 0, NULL}"])
+        shared = any(ast.unparse(base) == "Segment" for base in node.bases)
+        rows = ", ".join([*methods, *([] if shared else NO_COPIES), "{NULL, NULL, 0, NULL}"])
         lines.append(f"#define FL_METHODS_{node.name}(prefix) {rows}")
     if fields:
         lines.append(f"#define FL_FIELDS_{node.name} {', '.join(fields)}")

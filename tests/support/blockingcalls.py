@@ -453,7 +453,7 @@ def _select(_: int) -> Blocked:
 _get_call = partial(Call, late=QueueEmpty, refuses=True, each=True)
 _put_call = partial(Call, late=QueueFull, refuses=True, each=True)
 _look_call = partial(Call, late=QueueEmpty, refuses=True, stays=False, kind="Reader")
-_meet_call = partial(Call, each=True, stays=False, kind="Rendezvous")
+_meet_call = partial(Call, each=True, stays=False)
 _no_case = partial(Call, selects=())
 QUEUES = (Queue, LifoQueue, PriorityQueue)
 OF_TASKS = {"RLock", "RWLock"}
@@ -487,14 +487,16 @@ CALLS = [
     _put_call("fair Queue.put", partial(_put, partial(Queue, fair=True))),
     Call("Queue.peek", partial(_get, Queue, "peek"), QueueEmpty, refuses=True),
     _no_case("Queue.join", _join, refuses=True),
-    _get_call("channel.receive", partial(_receive, channel, False), kind="Queue"),
-    _put_call("channel.send", partial(_send, 1), kind="Queue"),
+    _get_call("channel.receive", partial(_receive, channel, False), kind="Receiver"),
+    _put_call("channel.send", partial(_send, 1), kind="Sender"),
     Call("channel.wait_closed", _wait_closed, kind="CountdownEvent"),
-    _get_call("oneshot.receive", partial(_receive, oneshot, False), alone=True, kind="Queue"),
+    _get_call("oneshot.receive", partial(_receive, oneshot, False), alone=True, kind="OneshotReceiver"),
     _look_call("broadcast.receive", partial(_receive, partial(broadcast, 2), True)),
     _look_call("broadcast(latest).receive", partial(_receive, partial(broadcast, latest=None), True)),
-    _meet_call("channel(0).send", partial(_send, 0), QueueFull, refuses=True, final=True),
-    _meet_call("channel(0).receive", partial(_receive, partial(channel, 0), False), QueueEmpty, refuses=True),
+    _meet_call("channel(0).send", partial(_send, 0), QueueFull, refuses=True, final=True, kind="Sender"),
+    _meet_call(
+        "channel(0).receive", partial(_receive, partial(channel, 0), False), QueueEmpty, refuses=True, kind="Receiver"
+    ),
     _no_case("select", _select, None, each=True, kind="Queue"),
 ]  # fmt: skip
 _extra_call = partial(_no_case, loops=False, kind="Event")

@@ -7,7 +7,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ async def until_async(state: Callable[[], object]) -> None:
         await asyncio.sleep(0)
 
 
-def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
+def run(coroutine: Awaitable[Any]) -> Any:
     """In a loop of its own; fails if it takes too long."""
     return asyncio.run(asyncio.wait_for(coroutine, PATIENCE_S))
 

@@ -74,15 +74,15 @@ def _elsewhere(name: str, process: tuple[int, int, int], number: int) -> Any:
 
 def _reduce(primitive: Any) -> tuple[Any, ...]:
     name = type(primitive).__name__
-    if not _native.is_shared(primitive):
-        raise TypeError(
-            f"cannot pickle '{name}' object, which belongs to this interpreter: share() it first, or send it by a "
-            "pool of fairlead, which does that"
-        )
     context = sys.modules.get("multiprocessing.context")
     if context is not None and context.get_spawning_popen() is not None:
         raise WrongProcessError(
-            f"cannot pickle a {name} for another process: it is shared by the interpreters of one"
+            f"cannot pickle a {name} for another process: interpreters of one process share it at most"
+        )
+    if not _native.is_shared(primitive):
+        raise TypeError(
+            f"cannot pickle '{name}' object, which belongs to this interpreter: share() it first, or send it "
+            "by a pool of fairlead, which does that"
         )
     return _elsewhere, (name, _native.process(), _native.handle(primitive))
 
@@ -101,8 +101,8 @@ def _reduce_condition(condition: Condition) -> tuple[Any, ...]:
             "cannot pickle 'fairlead.sync.Condition' object: the holder of its RLock is known in one "
             "interpreter only; make it with a Lock"
         )
-    _, (name, process, number) = _reduce(condition)
-    return _condition, (condition._lock, process, number)
+    _, (_, *place) = _reduce(condition)
+    return _condition, (condition._lock, *place)
 
 
 for _type in Shared.__args__:

@@ -181,8 +181,8 @@ def test_awaitable_that_is_begun_takes_no_other_step(kind: str, method: str) -> 
 
 
 def test_tape_that_is_shared_while_it_is_shared_is_shared_once() -> None:
-    tape: _native.BroadcastRing[Any] = _native.BroadcastRing(4)
-    reader = tape.read()
+    sender, receiver = broadcast(4)
+    tape = sender._line.line
 
     class Shares:
         def __reduce__(self) -> tuple[type[int], tuple[()]]:
@@ -192,10 +192,10 @@ def test_tape_that_is_shared_while_it_is_shared_is_shared_once() -> None:
             return int, ()
 
     seen: list[int] = []
-    tape.put(Shares())
-    tape.put(Shares())
+    sender.send(Shares())
+    sender.send(Shares())
     assert [handle(tape)] == seen
-    assert reader.receive() == reader.receive() == 0
+    assert receiver.receive() == receiver.receive() == 0
 
 
 DEPTH = 20_000

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from operator import index
 from threading import Lock
 from typing import NamedTuple, final
@@ -51,6 +53,7 @@ class StripedCounter:
         self._unowned: list[list[int]] = []
         self._mine = threading.local()
         self._lock = Lock()
+        _counters.add(self)
         self._taken = 0
         """What sum_and_reset has returned; the cells only ever count on."""
 
@@ -120,3 +123,16 @@ class StripedCounter:
     def __repr__(self) -> str:
         total, stripes = self.statistics()
         return f"<fairlead.sync.extra.StripedCounter sum={total}, {stripes} stripes, at {id(self):#x}>"
+
+
+_counters: weakref.WeakSet[StripedCounter] = weakref.WeakSet()
+
+
+def _renew_locks() -> None:
+    """In a forked child: a thread that summed up in the parent holds a lock for ever. What it guards is one
+    assignment, so it is whole."""
+    for counter in _counters:
+        counter._lock = Lock()
+
+
+os.register_at_fork(after_in_child=_renew_locks)
