@@ -31,7 +31,7 @@ for _ in range(many):
     back.put(there.get())
 """
 
-OURS = "from fairlead.sync import from_handle\nthere, back = from_handle(there), from_handle(back)\n"
+OURS = "from fairlead._native import attach as from_handle\nthere, back = from_handle(there), from_handle(back)\n"
 
 
 def pair_of(mode: str) -> tuple[Any, Any]:

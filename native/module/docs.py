@@ -85,6 +85,13 @@ def entry(owner: str, function: ast.FunctionDef) -> str:
     return f'{{"{function.name}", {called}, {how}, FL_DOC_{owner}_{function.name}}}'
 
 
+NO_COPIES = [
+    '{"__copy__", fl_refuse_copy, METH_NOARGS, "__copy__($self)\\n--\\n\\nRefused."}',
+    '{"__deepcopy__", fl_refuse_copy, METH_O, "__deepcopy__($self, memo, /)\\n--\\n\\nRefused."}',
+]
+"""Methods of every class: a copy of a primitive would be another one, or the same."""
+
+
 def of_class(node: ast.ClassDef) -> list[str]:
     """The definitions of a class and of what is in it."""
     lines, fields, methods = [], [], []
@@ -112,7 +119,7 @@ def of_class(node: ast.ClassDef) -> list[str]:
             if each.name not in SLOTS:
                 methods.append(entry(node.name, each))
     if methods:
-        rows = ", ".join([*methods, "{NULL, NULL, 0, NULL}"])
+        rows = ", ".join([*methods, *NO_COPIES, "{NULL, NULL, 0, NULL}"])
         lines.append(f"#define FL_METHODS_{node.name}(prefix) {rows}")
     if fields:
         lines.append(f"#define FL_FIELDS_{node.name} {', '.join(fields)}")

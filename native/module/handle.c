@@ -1,4 +1,5 @@
 /* Handles: a primitive of this interpreter as a number, and the number as a primitive of another one. */
+#include "interpreters/bind/codec.h"
 #include "sync/bind/base/wait.h"
 
 #include <unistd.h>
@@ -108,7 +109,24 @@ static PyObject *in_main_interpreter(PyObject *Py_UNUSED(module), PyObject *Py_U
     return PyBool_FromLong(PyInterpreterState_Get() == PyInterpreterState_Main());
 }
 
+static PyObject *is_shared(PyObject *Py_UNUSED(module), PyObject *primitive)
+{
+    return PyBool_FromLong(fl_sharing || fl_load(&((fl_wrapper *)primitive)->shared, acquire) != NULL); /* share() */
+}
+
+static PyObject *sharing(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *dumps, *object, *result;
+    if (!PyArg_ParseTuple(args, "OO:sharing", &dumps, &object)) {
+        return NULL;
+    }
+    FL_SHARING(result = PyObject_CallOneArg(dumps, object));
+    return result;
+}
+
 PyMethodDef fl_handle_functions[] = {
+    {"is_shared", is_shared, METH_O, FL_DOC(module, is_shared)},
+    {"sharing", sharing, METH_VARARGS, FL_DOC(module, sharing)},
     {"handle", handle, METH_O, FL_DOC(module, handle)},
     {"attach", attach, METH_VARARGS, FL_DOC(module, attach)},
     {"process", process, METH_NOARGS, FL_DOC(module, process)},

@@ -1,6 +1,6 @@
 from collections.abc import Callable, Generator
 from types import TracebackType
-from typing import Any, Final, Generic, NoReturn, Protocol, Self, TypeVar, final
+from typing import Any, Final, Generic, Protocol, Self, TypeVar, final
 
 from _typeshed import ReadableBuffer, StrOrBytesPath, WriteableBuffer, structseq
 
@@ -221,17 +221,25 @@ def use_mailboxes(finder: Callable[[], Mailbox], /) -> None:
 def blocking_in_tasks(allowed: bool, /) -> bool:
     """Whether a call of a thread's form, as q.get() or lock.acquire(), may block in a task.
 
-    It stops every task of the loop until another thread ends the wait, and for ever if a task was to end it. So
-    where it would block it raises DeadlockError; with True it blocks, in every thread of this process. Returns
-    what was said before. In a notebook, whose cells run in a task, it is always allowed.
+    It stops every task of the loop until another thread ends the wait, and for ever if a task was to end it.
+    So where it would block it raises DeadlockError; with True it blocks, in every thread of this process.
+    Returns what was said before. In a notebook, whose cells run in a task, it is always allowed.
     """
 
 def handle(primitive: Any, /) -> int:
     """The number by which attach() finds this primitive in any interpreter of this process."""
 
+def is_shared(primitive: Any, /) -> bool:
+    """Whether this primitive is shared by interpreters, or is to be: in this thread something is pickled for
+    one.
+    """
+
+def sharing(dumps: Callable[[Any], _T], thing: Any, /) -> _T:
+    """Calls dumps(thing), which shares the primitives that it comes to."""
+
 def attach(handle: int, lock: Any = None, /) -> Any:
-    """An object of this interpreter for the primitive with this handle; of a Condition with its lock. Raises HandleGoneError when no
-    interpreter has it any more.
+    """An object of this interpreter for the primitive with this handle; of a Condition with its lock. Raises
+    HandleGoneError when no interpreter has it any more.
     """
 
 def process() -> tuple[int, int, int]:
@@ -745,6 +753,30 @@ class Barrier:
         """Nothing, in an awaitable that is done."""
 
 @final
+class Waiter(Generic[_T]):
+    """One wait of one thread, task or greenlet, used once.
+
+    grant and cancel never wait, and may be called from any thread, a signal handler or a destructor. The
+    first of them that is called wins, and says True; the others change nothing and say False.
+    """
+    def __new__(cls) -> Waiter[_T]: ...
+    def __class_getitem__(cls, item: Any, /) -> GenericAlias: ...
+    @property
+    def value(self) -> _T | None:
+        """What was granted; None before, and after cancel()."""
+    def grant(self, value: _T | None = None) -> bool:
+        """Ends the wait with a value. False: it had been granted or cancelled before, and nothing changes."""
+    def cancel(self) -> bool:
+        """Gives up, for the side that waits. False: it was granted, and what it got is to be handed over."""
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until it is granted; False: the time was over first. For threads and greenlets.
+
+        After False, or an exception of a signal handler, call cancel() next.
+        """
+    def wait_async(self) -> Operation[bool]:
+        """An awaitable that waits until it is granted. For tasks; one that is cancelled calls cancel()."""
+
+@final
 class ConditionStatistics(structseq[Any], tuple[int, LockStatistics | RLockStatistics]):
     """A condition at one moment."""
 
@@ -762,9 +794,10 @@ class Condition:
 
     Waiters are notified, and get the lock again, in the order in which they began to wait: a notified waiter
     waits in the lock's queue, and one that finds that another came first keeps its seniority when it waits
-    again. When wait() or wait_async() ends, in whatever way, the lock is held again, as often as before. A wait
-    that ends with an exception takes no notification along: if it had been notified, the next waiter is. No
-    spurious wake-ups; but another may have had the lock meanwhile, so re-check the predicate, or use wait_for().
+    again. When wait() or wait_async() ends, in whatever way, the lock is held again, as often as before. A
+    wait that ends with an exception takes no notification along: if it had been notified, the next waiter is.
+    No spurious wake-ups; but another may have had the lock meanwhile, so re-check the predicate, or use
+    wait_for().
 
     lock is a Lock or an RLock; without one it is an RLock of its own, and fair is as of an RLock.
     """
@@ -807,7 +840,8 @@ class Condition:
     def notify_all(self) -> None:
         """Wakes all that wait. The lock must be held, or it raises NotHeldError."""
     def statistics(self) -> ConditionStatistics:
-        """A record of the moment: waiting (threads and tasks that are not notified), lock (its statistics)."""
+        """A record of the moment: waiting (threads and tasks that are not notified), lock (its statistics).
+        """
 
 @final
 class Notice(Generic[_T_co]):
@@ -954,48 +988,84 @@ class BroadcastRing(Generic[_T]):
 class Rendezvous(Generic[_T]):
     """What a channel without room is made of: a sender waits for a receiver."""
     def __new__(cls) -> Rendezvous[_T]: ...
-    def put(self, item: _T, block: bool = True, timeout: float | None = None) -> None:
-        """Hands an object over, waiting for a receiver. For threads. Raises QueueFull when none gets it at
-        once, or within the time, and QueueShutDown; then the object stays here.
-        """
-    def put_nowait(self, item: _T, /) -> None:
-        """As put(item, False). A signal handler or a destructor may call it."""
-    def put_async(self, item: _T, /) -> Operation[None]:
-        """As put(item), in an awaitable."""
-    def get(self, block: bool = True, timeout: float | None = None) -> _T:
-        """Takes an object from a sender, waiting for one. For threads. Raises QueueEmpty when none sends
-        at once, or within the time, and QueueShutDown.
-        """
-    def get_nowait(self) -> _T:
-        """As get(False)."""
-    def get_async(self) -> Operation[_T]:
-        """As get(), in an awaitable. What came for a task that is cancelled before it has run goes to the
-        next.
-        """
-    def shutdown(self, immediate: bool = False) -> None:
-        """Ends all exchange: present and later waiters get QueueShutDown. What cancelled tasks have
-        returned can be got still; immediate=True throws it away.
-        """
     def statistics(self) -> tuple[int, int, int, bool]:
         """Of the moment: objects that cancelled tasks have returned, waiting senders, waiting receivers,
         and whether it is shut down.
         """
-    def __reduce__(self) -> NoReturn:
-        """Refused."""
     @classmethod
     def __class_getitem__(cls, item: Any, /) -> Any:
         """Rendezvous[int] is a Rendezvous, for annotations."""
 
+class SendingEnd:
+    """A sending end of a channel: open until it is closed, left by `with` or `async with`, or collected."""
+    def __new__(cls, line: tuple[Any, CountdownEvent, CountdownEvent], /) -> Self: ...
+    @property
+    def _line(self) -> Any: ...
+    @property
+    def _open(self) -> bool: ...
+    def send(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        """Sends, waiting for room. For threads. QueueFull (a queue.Full) if there is none, ChannelClosedError
+        if every receiver is closed, EndClosedError if this end is; then nothing was sent. Where the capacity
+        is 0 it waits until the object is received.
+        """
+    def send_nowait(self, item: Any, /) -> None:
+        """As send(item, False)."""
+    def send_async(self, item: Any, /) -> Operation[None]:
+        """As send(item), in an awaitable."""
+    def wait_closed(self, timeout: float | None = None) -> bool:
+        """Waits until every receiver is closed; False: the time was over first. For threads."""
+    def wait_closed_async(self) -> Operation[bool]:
+        """As wait_closed(), for tasks."""
+    def close(self) -> None:
+        """Closes this end: who waits in it gets EndClosedError, as all later calls. Never waits; closing
+        twice is closing once, and a signal handler or a destructor may call it.
+        """
+    def aclose(self) -> Operation[None]:
+        """As close(), in an awaitable that is done."""
+    def __enter__(self) -> Self:
+        """This end."""
+    def __exit__(self, *exc_info: object) -> None:
+        """As close()."""
+    def __aenter__(self) -> Operation[Self]:
+        """This end, in an awaitable that is done."""
+    def __aexit__(self, *exc_info: object) -> Operation[None]:
+        """As aclose()."""
+
+class ReceivingEnd:
+    """A receiving end of a channel: open until it is closed, left by `with` or `async with`, or collected."""
+    def __new__(
+        cls, line: tuple[Any, CountdownEvent, CountdownEvent], reader: Reader[Any] = ..., /
+    ) -> Self: ...
+    @property
+    def _line(self) -> Any: ...
+    @property
+    def _open(self) -> bool: ...
+    def receive(self, block: bool = True, timeout: float | None = None) -> Any:
+        """The next object, waiting for one. For threads. QueueEmpty (a queue.Empty) if there is none,
+        ChannelClosedError if none can come any more, EndClosedError if this end is closed.
+        """
+    def receive_nowait(self) -> Any:
+        """As receive(False)."""
+    def receive_async(self) -> Operation[Any]:
+        """As receive(), in an awaitable. A task that is cancelled has received nothing."""
+    def close(self) -> None:
+        """Closes this end: who waits in it gets EndClosedError, as all later calls. Never waits; closing
+        twice is closing once, and a signal handler or a destructor may call it.
+        """
+    def aclose(self) -> Operation[None]:
+        """As close(), in an awaitable that is done."""
+    def __enter__(self) -> Self:
+        """This end."""
+    def __exit__(self, *exc_info: object) -> None:
+        """As close()."""
+    def __aenter__(self) -> Operation[Self]:
+        """This end, in an awaitable that is done."""
+    def __aexit__(self, *exc_info: object) -> Operation[None]:
+        """As aclose()."""
+
 @final
 class Reader(Generic[_T]):
     """One receiver of a BroadcastRing."""
-    def receive(self, block: bool = True, timeout: float | None = None) -> _T:
-        """The next object, waiting for it if need be. For threads; tasks await receive_async(). Raises
-        QueueEmpty (a queue.Empty) if there is none, LaggedError once if some were missed,
-        ChannelClosedError after the last.
-        """
-    def receive_async(self) -> Operation[_T]:
-        """As receive(), in an awaitable. A task that is cancelled has received nothing."""
     def clone(self) -> Reader[_T]:
         """A reader at the same place."""
     def latest(self) -> _T:

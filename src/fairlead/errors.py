@@ -170,6 +170,11 @@ class ChannelClosedError(FairleadError):
     one is. A queue that was shut down is closed, too."""
 
 
+class EndClosedError(ChannelClosedError):
+    """This very end of a channel has been closed: before the call, or by another thread or task while it
+    waited."""
+
+
 class LaggedError(FairleadError):
     """A receiver of a broadcast was too slow, and has missed some; it goes on with the oldest that there is.
 

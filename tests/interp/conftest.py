@@ -12,7 +12,7 @@ import pytest
 
 import fairlead
 from fairlead import _native
-from fairlead.sync import handle
+from fairlead._native import handle
 
 # An editable install looks for work in a process of its own, which isolated interpreters may not start.
 IMPORTABLE = f"""
@@ -53,7 +53,9 @@ class Subinterpreter:
     def give(self, **primitives: Any) -> None:
         """Objects of its own for the same primitives, under these names."""
         for name, primitive in primitives.items():
-            self.run(f"from fairlead.sync import from_handle\n{name} = from_handle({handle(primitive)})\n")
+            self.run(
+                f"from fairlead._native import attach as from_handle\n{name} = from_handle({handle(primitive)})\n"
+            )
 
     def close(self) -> None:
         self._module.destroy(self._id)

@@ -14,8 +14,10 @@ import pytest
 from blockingcalls import CALLS, Blocked, Call
 from waiting import PATIENCE_S, Thread, until
 
+from fairlead._native import attach as from_handle
+from fairlead._native import handle
 from fairlead.errors import HandleGoneError, TooManyReleasesError, WrongProcessError
-from fairlead.sync import BoundedSemaphore, Event, Lock, SimpleQueue, from_handle, handle
+from fairlead.sync import BoundedSemaphore, Event, Lock, SimpleQueue, share
 
 PROGRAM = """
 import asyncio, threading
@@ -136,7 +138,7 @@ def test_waiters_of_one_interpreter_are_let_go_on_by_another(new_interpreter: Ca
         for how in ("thread", "task") if call.name in ENDS else ():
             tried.append(call.name)
             blocked = call.make(1)
-            other.run(f"import pickle\none = pickle.loads({pickle.dumps(blocked.primitive)!r})")
+            other.run(f"import pickle\none = pickle.loads({pickle.dumps(share(blocked.primitive))!r})")
             waiter = Thread(blocked.take) if how == "thread" else Thread(asyncio.run, blocked.take_async())
             until(lambda: blocked.waiting() == 1)  # noqa: B023
             other.run(ENDS[call.name])
@@ -272,12 +274,12 @@ def test_primitives_are_arguments_of_concurrent_interpreters(importable: str) ->
     interpreter = interpreters.create()
     try:
         interpreter.exec(importable)
-        interpreter.call(operator.methodcaller("release"), lock)
+        interpreter.call(operator.methodcaller("release"), share(lock))
         assert not lock.locked()
-        interpreter.call(operator.methodcaller("put", ("called", 1)), queue)
+        interpreter.call(operator.methodcaller("put", ("called", 1)), share(queue))
         assert queue.get(timeout=PATIENCE_S) == ("called", 1)
         interpreter.prepare_main(number=handle(event))
-        interpreter.exec("from fairlead.sync import from_handle; from_handle(number).set()")
+        interpreter.exec("from fairlead._native import attach; attach(number).set()")
         assert event.is_set()
     finally:
         interpreter.close()
@@ -285,7 +287,7 @@ def test_primitives_are_arguments_of_concurrent_interpreters(importable: str) ->
 
 def test_pickle_of_an_earlier_process_of_the_same_number_is_refused() -> None:
     lock = Lock()
-    arrive, (name, (pid, forks, since), number) = copyreg.dispatch_table[Lock](lock)
+    arrive, (name, (pid, forks, since), number) = copyreg.dispatch_table[Lock](share(lock))
     assert handle(arrive(name, (pid, forks, since), number)) == handle(lock)
     for process in ((pid, forks + 1, since), (pid, forks, since - 1)):
         with pytest.raises(WrongProcessError, match="this Lock belongs to another process"):

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from waiting import Thread, waiting_thread
 
+from fairlead._native import attach as from_handle
+from fairlead._native import handle
 from fairlead.errors import (
     BrokenBarrierError,
     ChannelClosedError,
@@ -30,9 +32,7 @@ from fairlead.sync import (
     SimpleQueue,
     broadcast,
     channel,
-    from_handle,
-    handle,
-    watch,
+    share,
 )
 from fairlead.sync.extra import ManualClock, ResourceGuard
 
@@ -183,7 +183,7 @@ def test_queue_with_objects_in_it_is_not_handed_over() -> None:
         with pytest.raises(UsageError, match="before something is put into it"):
             handle(queue)
         assert queue.get() == 1
-        assert pickle.loads(pickle.dumps(queue)).empty()
+        assert pickle.loads(pickle.dumps(share(queue))).empty()
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="interpreters of Python 3.11 may not start threads")
@@ -272,7 +272,7 @@ def test_rate_limiter_is_shared(new_interpreter: Callable[[], Any]) -> None:
 def test_guard_goes_by_its_pickle(new_interpreter: Callable[[], Any]) -> None:
     guard, other = ResourceGuard("reading"), new_interpreter()
     other.run(
-        f"import pickle\nguard = pickle.loads({pickle.dumps(guard)!r})\n"
+        f"import pickle\nguard = pickle.loads({pickle.dumps(share(guard))!r})\n"
         "with guard: guard_is_busy = guard.statistics().busy\n"
         "assert guard_is_busy\n"
     )
@@ -289,12 +289,12 @@ def test_ends_of_channels_arrive_as_clones_and_close_with_their_interpreter(
 ) -> None:
     sender, receiver = channel(2)
     casts, listener = broadcast(2)
-    watched, watcher = watch(("first", 1))
+    watched, watcher = broadcast(latest=("first", 1))
     other = new_interpreter()
     ends = {"sender": sender, "casts": casts, "watched": watched, "watcher": watcher}
     other.run(
         "import pickle\n"
-        + "".join(f"{name} = pickle.loads({pickle.dumps(end)!r})\n" for name, end in ends.items())
+        + "".join(f"{name} = pickle.loads({pickle.dumps(share(end))!r})\n" for name, end in ends.items())
     )
     assert receiver.statistics()[1:3] == (2, 1)
     assert listener.statistics()[1:3] == (2, 1)

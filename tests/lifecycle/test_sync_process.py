@@ -166,7 +166,8 @@ def test_pickle_for_another_process_is_refused_by_name() -> None:
     run("""
 import multiprocessing, pickle
 from fairlead.errors import WrongProcessError
-from fairlead.sync import handle
+from fairlead._native import handle
+from fairlead.sync import share
 
 lock = Lock()
 try:
@@ -175,7 +176,7 @@ except WrongProcessError as error:
     assert "Lock" in str(error), error
 else:
     raise AssertionError("went through")
-pickled = pickle.dumps(lock)
+pickled = pickle.dumps(share(lock))
 
 def child():
     try:

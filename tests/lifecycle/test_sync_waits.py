@@ -99,7 +99,8 @@ lock = Lock()
 lock.acquire()
 other = interpreters.create()
 thread = start(other.exec, f'''
-from fairlead.sync import from_handle, Lock
+from fairlead._native import attach as from_handle
+from fairlead.sync import Lock
 from_handle({handle(lock)}).acquire()
 ''')
 until(lambda: [wait for wait in waits() if wait.waiter.interpreter == other.id])

@@ -39,7 +39,6 @@ from fairlead.sync import (
     oneshot,
     select,
     select_async,
-    watch,
 )
 from fairlead.sync.extra import Combiner, Exchanger, ManualClock, Phaser, StampedLock
 
@@ -493,7 +492,7 @@ CALLS = [
     Call("channel.wait_closed", _wait_closed, kind="CountdownEvent"),
     _get_call("oneshot.receive", partial(_receive, oneshot, False), alone=True, kind="Queue"),
     _look_call("broadcast.receive", partial(_receive, partial(broadcast, 2), True)),
-    _look_call("watch.receive", partial(_receive, partial(watch, None), True)),
+    _look_call("broadcast(latest).receive", partial(_receive, partial(broadcast, latest=None), True)),
     _meet_call("channel(0).send", partial(_send, 0), QueueFull, refuses=True, final=True),
     _meet_call("channel(0).receive", partial(_receive, partial(channel, 0), False), QueueEmpty, refuses=True),
     _no_case("select", _select, None, each=True, kind="Queue"),

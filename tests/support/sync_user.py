@@ -163,10 +163,8 @@ def small_things() -> None:
     assert_type(once(), int)
     assert_type(once.statistics().done, bool)
     lock = sync.Lock()
-    number = sync.handle(lock)
-    assert_type(number, int)
-    found_again: sync.Lock = sync.from_handle(number)
-    assert not found_again.locked()
+    assert_type(sync.share(lock), sync.Lock)
+    assert_type(sync.blocking_in_tasks(False), bool)
     waits: sync.Waits = sync.waits()
     actors: list[sync.Actor] = [wait.waiter for wait in waits]
     assert "nothing waiting" in str(waits)
@@ -242,14 +240,14 @@ def channels() -> None:
         assert_type(late, sync.BroadcastReceiver[int])
         assert_type(other.receive(False), int)
     assert_type(slow.receive_nowait(), int)
-    level, look = sync.watch("dark")
-    assert_type(level, sync.WatchSender[str])
-    assert_type(look, sync.WatchReceiver[str])
+    level, look = sync.broadcast(latest="dark")
+    assert_type(level, sync.BroadcastSender[str])
+    assert_type(look, sync.BroadcastReceiver[str])
     level.send("light")
     assert look.has_changed()
     assert_type(look.value, str)
     assert_type(look.receive(), str)
-    assert_type(level.subscribe().clone(), sync.WatchReceiver[str])
+    assert_type(level.subscribe().clone(), sync.BroadcastReceiver[str])
 
 
 async def tasks() -> None:

@@ -6,6 +6,7 @@
 #include "sync/bind/base/state.h"
 
 #include "interpreters/pin.h"
+#include "machine/thread.h"
 #include "interpreters/shared.h"
 
 /* What is sent by reference, if it is large: bytes, memoryviews and the buffers of pickles. */
@@ -29,6 +30,15 @@ PyObject *fl_decode(fl_state *state, const char *bytes, size_t size);
 
 /* Lets go of what this interpreter had lent and has got back. Runs Python. */
 void fl_settle_loans(fl_lender *lender);
+
+/* Around what pickles in this thread for another interpreter: primitives on the way are shared with it. */
+extern _Thread_local uint32_t fl_sharing FL_THREAD_LOCAL_MODEL;
+#define FL_SHARING(call)                                                                                    \
+    do {                                                                                                   \
+        fl_sharing++;                                                                                       \
+        call;                                                                                              \
+        fl_sharing--;                                                                                       \
+    } while (0)
 
 /* An object over the pin's bytes, for memoryview(); takes over the reference. */
 PyObject *fl_view_new(fl_state *state, fl_pin *pin);

@@ -150,6 +150,8 @@ static int write_view(writer *to, PyObject *object)
     return outcome;
 }
 
+_Thread_local uint32_t fl_sharing FL_THREAD_LOCAL_MODEL;
+
 /* A pickle's stream, and the buffers that it does not contain. */
 static int write_pickle(writer *to, PyObject *object)
 {
@@ -160,11 +162,13 @@ static int write_pickle(writer *to, PyObject *object)
     if (keep != NULL && dumps != NULL) {
         PyObject *args = Py_BuildValue("(Oi)", object, 5);
         PyObject *named = Py_BuildValue("{sO}", "buffer_callback", keep);
-        bytes = args == NULL || named == NULL ? NULL : PyObject_Call(dumps, args, named);
+        if (args != NULL && named != NULL) {
+            FL_SHARING(bytes = PyObject_Call(dumps, args, named));
+        }
         Py_XDECREF(args);
         Py_XDECREF(named);
     } else if (dumps != NULL && to->sending == NULL) {
-        bytes = PyObject_CallFunction(dumps, "Oi", object, 5);
+        FL_SHARING(bytes = PyObject_CallFunction(dumps, "Oi", object, 5));
     }
     int outcome = -1;
     Py_ssize_t count = buffers == NULL ? 0 : PyList_GET_SIZE(buffers);

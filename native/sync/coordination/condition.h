@@ -1,10 +1,10 @@
 /* condition: what a condition's waiters wait for. Nothing is kept: only present waiters are notified.
  *
- * A waiter with a lock to let go of is queued before it does. To notify one is to move it, in its place in the
- * line, from this queue to that of the lock, by which it is then served as whoever waits for the lock: it
+ * A waiter with a lock to let go of is queued before it does. To notify one is to move it, in its place in
+ * the line, from this queue to that of the lock, by which it is then served as whoever waits for the lock: it
  * sleeps on, and wakes once, with the lock. It is what parking_lot's unpark_requeue, trio's repark and the
- * wait morphing of POSIX threads do. Since it began to wait long ago, it is served before newcomers, and those
- * that are notified take turns with those that notify.
+ * wait morphing of POSIX threads do. Since it began to wait long ago, it is served before newcomers, and
+ * those that are notified take turns with those that notify.
  *
  * A waiter whose time is over leaves this queue, or has been moved first, and then waits for the lock without
  * a time: it was notified. One that is abandoned after it was moved, or granted the lock, passes its

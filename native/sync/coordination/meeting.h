@@ -6,15 +6,15 @@
  * https://doi.org/10.1145/1122971.1122994). As there, the queue holds one kind at a time: senders, or
  * receivers.
  *
- * * The object is passed in a `fl_handoff`, allocated by the sender. Each party has a place for one, which its
- * waiter's stake names; to meet is to swap the content of the two places, under the queue lock and before the
- * other one is woken, whose place may be gone by then. If the other chooses, and was decided elsewhere, it is
- * swapped back. So at any moment a handoff is in one place.
+ * * The object is passed in a `fl_handoff`, allocated by the sender. Each party has a place for one, which
+ * its waiter's stake names; to meet is to swap the content of the two places, under the queue lock and before
+ * the other one is woken, whose place may be gone by then. If the other chooses, and was decided elsewhere,
+ * it is swapped back. So at any moment a handoff is in one place.
  *
- * * A sender cannot take back what it has sent, because the other party has gone on: its waiter
- * is `final`, and a cancellation comes too late for it. A receiver that will not take its handoff returns it:
- * to the next receiver, and if there is none to the list `returned`, in the order of meeting.
- * From there it goes to the next receiver that arrives, before all that was sent later.
+ * * A sender cannot take back what it has sent, because the other party has gone on: its waiter is `final`,
+ * and a cancellation comes too late for it. A receiver that will not take its handoff returns it: to the next
+ * receiver, and if there is none to the list `returned`, in the order of meeting. From there it goes to the
+ * next receiver that arrives, before all that was sent later.
  *
  * * The word counts meetings, and has CLOSED and EMPTIED; it changes under the queue lock only. Once it is
  * emptied, a handoff that is returned stays in its receiver's place, whose owner drops it.
@@ -55,8 +55,8 @@ typedef struct {
     fl_atomic(fl_handoff *) returned; /* queue lock; atomic because a fork may come between any two stores */
 } fl_meeting;
 
-/* A waiter's stake: where its handoff is, NULL for none, and where the other's will be. As long as it waits the
-   place stays where it is. */
+/* A waiter's stake: where its handoff is, NULL for none, and where the other's will be. As long as it waits
+   the place stays where it is. */
 static inline fl_stake fl_meeting_place(fl_handoff **place)
 {
     return (fl_stake){.place = place};

@@ -80,8 +80,8 @@ static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
     if (fl_sem_try(waitq, waiter->wanted, waiter->stake.holder)) {
         return true;
     }
-    /* a release from now on comes through the queue lock, and finds the waiter; what came before, fl_sem_serve
-       finds, which is called if it is the head */
+    /* a release from now on comes through the queue lock, and finds the waiter; what came before,
+       fl_sem_serve finds, which is called if it is the head */
     uint64_t flags = FL_SEM_QUEUED | (waitq->flags & FL_WAITQ_FAIR ? FL_SEM_RESERVED : 0);
     uint64_t word = fl_fetch_or(&waitq->word, flags, relaxed);
     if ((uint32_t)word < waiter->wanted && (word & FL_SEM_CLOSED)) {

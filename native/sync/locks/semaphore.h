@@ -121,15 +121,15 @@ uint64_t fl_sem_withdraw(fl_waitq *waitq, uint32_t count);
 /* For ever. As fl_sem_give, does not block. */
 void fl_sem_close(fl_waitq *waitq);
 
-/* By a lock's holder that is about to wait for a condition: when the wait began which it has come from without
-   a release; 0: it has not. */
+/* By a lock's holder that is about to wait for a condition: when the wait began which it has come from
+   without a release; 0: it has not. */
 static inline int64_t fl_sem_resumed(fl_waitq *waitq)
 {
     return fl_load(&waitq->word, relaxed) & FL_SEM_RESUMED ? fl_sem_of(waitq)->since : 0; /* its own */
 }
 
-/* Queue lock. A condition's waiters come, one after another, to wait for a lock behind those that do; then they
-   are served. */
+/* Queue lock. A condition's waiters come, one after another, to wait for a lock behind those that do; then
+   they are served. */
 void fl_sem_adopt(fl_waitq *waitq, fl_waiter *waiter);
 void fl_sem_serve(fl_waitq *waitq, fl_wakes *wakes);
 

@@ -7,8 +7,8 @@
  * back. There is one exception: a waiter that takes by itself, woken or as it enters, may have taken before
  * it learns that another was first; then it gives back, in its own thread.
  *
- * A waiter that gives up, by a time-out, a cancellation or what a signal handler raises, takes the word for none
- * of them. While handlers run it keeps its places.
+ * A waiter that gives up, by a time-out, a cancellation or what a signal handler raises, takes the word for
+ * none of them. While handlers run it keeps its places.
  *
  * A meeting (meeting.h) has two sides, and either may choose: then two words must be won in one instant. One
  * of them is the newcomer's, which is in no queue of this wait queue yet. So it claims its own word: none
@@ -20,10 +20,10 @@
  *
  * Rejected. Taking the queue locks of all wait queues at once, in the order of their addresses, as Go's
  * select does, stops all of them for each. Granting to several and giving back all but one (aiologic and
- * others have it so for time-outs) passes a lock round waiters that do not want it. For meetings:
- * claims without a mutex, that give way to each other and try again (Reppy, Russo and Xiao, "Parallel
- * Concurrent ML", 2009, https://doi.org/10.1145/1596550.1596588), need an order to end, and spin under a lock
- * that others wait for.
+ * others have it so for time-outs) passes a lock round waiters that do not want it. For meetings: claims
+ * without a mutex, that give way to each other and try again (Reppy, Russo and Xiao, "Parallel Concurrent
+ * ML", 2009, https://doi.org/10.1145/1596550.1596588), need an order to end, and spin under a lock that
+ * others wait for.
  *
  * Invariant, checked by the model (select-*): of what is given to a choice, one thing is kept and nothing is
  * lost; and a choice sleeps only while nothing is there in any of its wait queues. Two that meet both choose

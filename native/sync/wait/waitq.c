@@ -210,9 +210,9 @@ void fl_waitq_unlink(fl_waitq *waitq, fl_waiter *waiter)
     fl_fetch_sub(&waitq->waiting, 1, relaxed); /* a figure to show */
 }
 
-/* Queue lock. Changes the state of what is queued, and so waits, and puts its thread or loop on the wake list.
-   Its own side may forget a task's waiter after the change: the wake list has a reference. False: another of
-   its choice was first. */
+/* Queue lock. Changes the state of what is queued, and so waits, and puts its thread or loop on the wake
+   list. Its own side may forget a task's waiter after the change: the wake list has a reference. False:
+   another of its choice was first. */
 static bool settle(fl_waiter *waiter, fl_waiter_state to, fl_wakes *wakes)
 {
     fl_mailbox *mailbox = waiter->mailbox;
@@ -268,6 +268,15 @@ void fl_waitq_refuse_all(fl_waitq *waitq, const void *request, fl_wakes *wakes)
             fl_waitq_refuse(waitq, waiter, wakes);
         }
     }
+}
+
+void fl_waitq_refuse_of(fl_waitq *waitq, const void *request)
+{
+    fl_wakes wakes = {0};
+    fl_waitq_lock_for_all(waitq, &wakes);
+    fl_waitq_refuse_all(waitq, request, &wakes);
+    fl_waitq_serve(waitq, &wakes);
+    fl_waitq_unlock(waitq, &wakes);
 }
 
 void fl_waitq_wake(fl_waiter *waiter, fl_wakes *wakes)

@@ -2,12 +2,12 @@
  *
  * Prior art. The state word with a fast path of one compare-and-swap, the queue beside it that only waiting
  * touches, and barging with a forced hand-off after half a millisecond are parking_lot's
- * (https://webkit.org/blog/6161/locking-in-webkit/ and https://docs.rs/parking_lot); here the queue is in
- * the object and not in a global table, because an object of Python has the room, and because a table could
- * not be shared by the interpreters of two copies of an extension. Permits that are handed to the head of a
+ * (https://webkit.org/blog/6161/locking-in-webkit/ and https://docs.rs/parking_lot); here the queue is in the
+ * object and not in a global table, because an object of Python has the room, and because a table could not
+ * be shared by the interpreters of two copies of an extension. Permits that are handed to the head of a
  * first-in first-out queue are tokio's batch semaphore
- * (https://docs.rs/tokio/latest/tokio/sync/struct.Semaphore.html) and AbstractQueuedSynchronizer's (Doug
- * Lea, 2005, https://gee.cs.oswego.edu/dl/papers/aqs.pdf).
+ * (https://docs.rs/tokio/latest/tokio/sync/struct.Semaphore.html) and AbstractQueuedSynchronizer's (Doug Lea,
+ * 2005, https://gee.cs.oswego.edu/dl/papers/aqs.pdf).
  *
  * A waiter is one wait of one thread or task, used once. Its state moves
  *
@@ -22,7 +22,8 @@
  * loser reads the winning state: a cancellation that finds GRANTED owns a permit, and releases it.
  *
  * Invariants, checked by the model (native/tests/model/test_model.c):
- * 1. No lost wake-up: whenever the queue lock is free and what the head waits for is there, the head is WOKEN,
+ * 1. No lost wake-up: whenever the queue lock is free and what the head waits for is there, the head is
+ * WOKEN,
  *    or a thread that will take the lock is on the way.
  * 2. Others touch a waiter only under the queue lock, and for the last time as they store GRANTED. After that
  *    its thread may use it for another wait: waking uses its address and never its content. A task's waiter
@@ -35,9 +36,9 @@
  *
  * Rejected. Handing over at every release (strict order) is the option `fair` and not the default: each
  * release is then a switch of threads, and under a GIL that is a convoy. Waking and letting all compete (no
- * hand-off) starves. A waiter that is woken under the queue lock would run into it. A global table of
- * queues (see above). Leaving the queue to look for signals, to come back to the old place: an event that is
- * set and cleared, a reader, or permits that are released meanwhile pass the waiter by.
+ * hand-off) starves. A waiter that is woken under the queue lock would run into it. A global table of queues
+ * (see above). Leaving the queue to look for signals, to come back to the old place: an event that is set and
+ * cleared, a reader, or permits that are released meanwhile pass the waiter by.
  *
  * To build a primitive: put what it counts into `word`, and fill in an fl_waitq_ops.
  *   fast path    compare-and-swaps on `word`, after fl_waitq_refresh (fork), with a flag in `word` that says
@@ -54,10 +55,9 @@
  *                come any more: fl_waitq_refuse.
  *   give_back    no lock: what a granted waiter had and will not use. Must end in the same as if it had
  *                never been granted.
- *   forked       in a child process, once, before anything else happens there: no waiter exists any more.
- * A thread waits with fl_waitq_enter and fl_waitq_wait, a task with fl_waitq_enter and its mailbox
- * (mailbox.h); sync/bind/await has both endings ready for Python. semaphore.c has all of it; event.c is
- * the smallest.
+ *   forked       in a child process, once, before anything else happens there: no waiter exists any more. A
+ * thread waits with fl_waitq_enter and fl_waitq_wait, a task with fl_waitq_enter and its mailbox (mailbox.h);
+ * sync/bind/await has both endings ready for Python. semaphore.c has all of it; event.c is the smallest.
  */
 #ifndef FL_SYNC_WAIT_WAITQ_H
 #define FL_SYNC_WAIT_WAITQ_H
@@ -294,6 +294,9 @@ static inline bool fl_waitq_orphaned(fl_waitq *waitq)
        end */
     return fl_owner_is_gone(owner) && fl_load(&waitq->owner, relaxed) == owner;
 }
+
+/* Any thread: refuses those that wait for this object, and serves the others. */
+void fl_waitq_refuse_of(fl_waitq *waitq, const void *request);
 
 /* Any thread: the first one that waits looks again, and finds whose holder has ended. */
 void fl_waitq_wake_head(fl_waitq *waitq);

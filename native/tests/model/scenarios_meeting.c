@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* A condition beside its lock. A waiter that sees the flag passes the notification on, so that one notification
-   is enough for all waiters, unless one of them keeps it. */
+/* A condition beside its lock. A waiter that sees the flag passes the notification on, so that one
+   notification is enough for all waiters, unless one of them keeps it. */
 static fl_waitq *condition;
 static bool flag, for_all;
 static int waits, served; /* a waiter has a number, and is served in that order */

@@ -76,7 +76,7 @@ from fairlead._native import (
 from fairlead._native import (
     SimpleQueueStatistics as SimpleQueueStatistics,
 )
-from fairlead.sync._handles import from_handle, handle
+from fairlead.sync._handles import share
 
 TYPE_CHECKING = False  # not typing's, which takes longer to import than all that is imported here
 if TYPE_CHECKING:
@@ -102,16 +102,9 @@ if TYPE_CHECKING:
         Sender as Sender,
     )
     from fairlead.sync._channels import (
-        WatchReceiver as WatchReceiver,
-    )
-    from fairlead.sync._channels import (
-        WatchSender as WatchSender,
-    )
-    from fairlead.sync._channels import (
         broadcast,
         channel,
         oneshot,
-        watch,
     )
     from fairlead.sync._deadlocks import Deadlock as Deadlock
     from fairlead.sync._deadlocks import Detector as Detector
@@ -141,15 +134,12 @@ _WHERE = {
     "Sender": "_channels",
     "Wait": "_waits",
     "Waits": "_waits",
-    "WatchReceiver": "_channels",
-    "WatchSender": "_channels",
     "broadcast": "_channels",
     "channel": "_channels",
     "detect_deadlocks": "_deadlocks",
     "once": "_once",
     "oneshot": "_channels",
     "waits": "_waits",
-    "watch": "_channels",
 }
 """What is imported when it is asked for, each with its module."""
 
@@ -173,14 +163,12 @@ __all__ = [
     "broadcast",
     "channel",
     "detect_deadlocks",
-    "from_handle",
-    "handle",
     "once",
     "oneshot",
     "select",
     "select_async",
+    "share",
     "waits",
-    "watch",
 ]
 
 

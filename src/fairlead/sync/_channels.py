@@ -1,38 +1,37 @@
 """Channels: lines with two kinds of ends, which close. As those of tokio::sync, for threads and tasks.
 
-What races is native: a channel's objects are in a Queue, which shuts down, a broadcast's and a watched value
-in a BroadcastRing, which closes, and two CountdownEvents count the ends. A thread that closes the last end of
-a kind shuts the line; if two are the last at once, both do, and the second time changes nothing. All of these
-can be shared by interpreters, so the ends go there by their pickles, and arrive as clones.
+What races is native: the ends send, receive and close in one step each (native/sync/bind/queues/ends.c); a
+channel's objects are in a Queue, which shuts down, a broadcast's in a BroadcastRing, which closes, and two
+CountdownEvents count the ends. All of these can be shared by interpreters, so the ends go there by their
+pickles, and arrive as clones.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from operator import index
-from typing import Any, Generic, NamedTuple, NoReturn, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, NoReturn, TypeVar
 
-from fairlead._native import BroadcastRing, CountdownEvent, Operation, Queue, Reader, Rendezvous
-from fairlead.errors import ChannelClosedError, QueueFull, UsageError
+from fairlead._native import (
+    BroadcastRing,
+    CountdownEvent,
+    Operation,
+    Queue,
+    Reader,
+    ReceivingEnd,
+    Rendezvous,
+    SendingEnd,
+)
+from fairlead.errors import ChannelClosedError, EndClosedError, QueueFull, UsageError
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
-T_contra = TypeVar("T_contra", contravariant=True)
-
-
-class _Send(Protocol[T_contra]):
-    def __call__(self, item: T_contra, block: bool = True, timeout: float | None = None) -> None: ...
-
-
-class _Receive(Protocol[T_co]):
-    def __call__(self, block: bool = True, timeout: float | None = None) -> T_co: ...
 
 
 class ChannelStatistics(NamedTuple):
     """A channel at one moment.
 
     Attributes:
-        pending: objects that were sent and not received; of a broadcast and a watched value by this receiver.
+        pending: objects that were sent and not received; of a broadcast by this receiver.
         senders: sending ends that are open.
         receivers: receiving ends that are open.
         sending: threads and tasks that wait for room.
@@ -48,10 +47,6 @@ class ChannelStatistics(NamedTuple):
     closed: bool
 
 
-def _closed(*_: Any, **__: Any) -> NoReturn:
-    raise ChannelClosedError("this end of the channel has been closed")
-
-
 class _Line(NamedTuple):
     """What the ends of one channel have in common."""
 
@@ -65,73 +60,6 @@ def _line(line: Any) -> _Line:
     return _Line(line, CountdownEvent(0), CountdownEvent(0))
 
 
-class _End:
-    """One end: open until it is closed, left by `with`, or collected."""
-
-    __slots__ = ("__weakref__", "_count", "_line", "_open")
-
-    def __init__(self, line: _Line, count: CountdownEvent) -> None:
-        self._line, self._count = line, count
-        self._open = [None]
-        count.count_up()
-
-    def close(self) -> None:
-        """Closes this end. Never waits; closing twice is closing once."""
-        try:
-            self._open.pop()  # one step, if two close it at once
-        except IndexError:
-            return
-        self._end()
-        self._count.count_down()
-        if self._count.is_set():
-            self._last()
-
-    def _end(self) -> None:
-        """This end is of no use any more."""
-
-    def _last(self) -> None:
-        """It was the last of its kind."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_open", None):
-            self.close()
-
-    def __repr__(self) -> str:
-        state = "open" if self._open else "closed"
-        return (
-            f"<fairlead.sync.{type(self).__name__} {state}, {self._line.senders.value} senders, "
-            f"{self._line.receivers.value} receivers>"
-        )
-
-
-class _Sending(_End):
-    __slots__ = ()
-
-    def __init__(self, line: _Line) -> None:
-        super().__init__(line, line.senders)
-
-    def wait_closed(self, timeout: float | None = None) -> bool:
-        """Waits until every receiver is closed; False: the time was over first. For threads."""
-        return self._line.receivers.wait(timeout)
-
-    def wait_closed_async(self) -> Operation[bool]:
-        """As ``wait_closed``, for tasks."""
-        return self._line.receivers.wait_async()
-
-
-class _Receiving(_End):
-    __slots__ = ()
-
-    def __init__(self, line: _Line) -> None:
-        super().__init__(line, line.receivers)
-
-
 def _statistics(line: _Line, pending: int | None = None) -> ChannelStatistics:
     ends = line.senders.value, line.receivers.value
     if isinstance(line.line, Queue):
@@ -143,110 +71,109 @@ def _statistics(line: _Line, pending: int | None = None) -> ChannelStatistics:
     return ChannelStatistics(pending or 0, *ends, 0, line.line.waiting(), line.line.is_closed())
 
 
-class Sender(_Sending, Generic[T]):
+def _shown(end: Any) -> str:
+    state = "open" if end._open else "closed"
+    return (
+        f"<fairlead.sync.{type(end).__name__} {state}, {end._line.senders.value} senders, "
+        f"{end._line.receivers.value} receivers>"
+    )
+
+
+def _shareable(end: Any) -> _Line:
+    """What a pickle is made of."""
+    if isinstance(end._line.line, Rendezvous):
+        raise TypeError(
+            "cannot pickle a channel without room, which stays in its interpreter: channel(1) can be shared"
+        )
+    return _common(end)
+
+
+def _common(end: Any) -> _Line:
+    """What another end is made of. EndClosedError if this one is closed."""
+    if not end._open:
+        raise EndClosedError("this end of the channel has been closed")
+    return end._line  # type: ignore[no-any-return]
+
+
+class Sender(SendingEnd, Generic[T]):
     """A sending end of a ``channel``. Any number of threads and tasks may use it, and ``clone`` it.
 
     When every sender is closed, receivers get what was sent before, and then ChannelClosedError.
     """
 
-    __slots__ = ("send", "send_async", "send_nowait")
+    __slots__ = ()
 
-    send: _Send[T]
-    """send(item, block=True, timeout=None): sends, waiting for room. For threads. QueueFull (a queue.Full) if
-    there is none, ChannelClosedError if every receiver is closed; then nothing was sent. Where the capacity
-    is 0 it waits until the object is received."""
-    send_nowait: Callable[[T], None]
-    """As send(item, False)."""
-    send_async: Callable[[T], Operation[None]]
-    """As ``send``, in an awaitable."""
+    if TYPE_CHECKING:
 
-    def __init__(self, line: _Line) -> None:
-        super().__init__(line)
-        self.send, self.send_nowait, self.send_async = (
-            line.line.put,
-            line.line.put_nowait,
-            line.line.put_async,
-        )
+        def send(self, item: T, block: bool = True, timeout: float | None = None) -> None: ...
+        def send_nowait(self, item: T, /) -> None: ...
+        def send_async(self, item: T, /) -> Operation[None]: ...
 
     def clone(self) -> Sender[T]:
-        """Another sending end. ChannelClosedError if this one is closed."""
-        return Sender(self._line) if self._open else _closed()
-
-    def _end(self) -> None:
-        self.send = self.send_nowait = self.send_async = _closed
-
-    def _last(self) -> None:
-        self._line.line.shutdown()
+        """Another sending end. EndClosedError if this one is closed."""
+        return Sender(_common(self))
 
     def statistics(self) -> ChannelStatistics:
         """A record of the moment."""
         return _statistics(self._line)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Sender, (self._line,) if self._open else _closed()
+        return Sender, (_shareable(self),)
+
+    __repr__ = _shown
 
 
-class Receiver(_Receiving, Generic[T]):
-    """A receiving end of a ``channel``; each object goes to one of them. Iterating ends when it is closed.
+class _Receiving(ReceivingEnd, Generic[T]):
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def receive(self, block: bool = True, timeout: float | None = None) -> T: ...
+        def receive_nowait(self) -> T: ...
+        def receive_async(self) -> Operation[T]: ...
+
+    def __iter__(self) -> Iterator[T]:
+        while True:
+            try:
+                item = self.receive()
+            except EndClosedError:
+                raise
+            except ChannelClosedError:
+                return
+            yield item
+
+    async def __aiter__(self) -> AsyncIterator[T]:
+        while True:
+            try:
+                item = await self.receive_async()
+            except EndClosedError:
+                raise
+            except ChannelClosedError:
+                return
+            yield item
+
+    __repr__ = _shown
+
+
+class Receiver(_Receiving[T]):
+    """A receiving end of a ``channel``; each object goes to one of them. Iterating ends when every sender is
+    closed.
 
     When every receiver is closed, what was not received is dropped, and senders get ChannelClosedError.
     """
 
-    __slots__ = ("receive", "receive_async", "receive_nowait")
-
-    receive: _Receive[T]
-    """receive(block=True, timeout=None): the next object, waiting for one. For threads. QueueEmpty (a
-    queue.Empty) if there is none, ChannelClosedError if none can come any more."""
-    receive_nowait: Callable[[], T]
-    """As receive(False)."""
-    receive_async: Callable[[], Operation[T]]
-    """As ``receive``, in an awaitable. A task that is cancelled has received nothing."""
-
-    def __init__(self, line: _Line) -> None:
-        super().__init__(line)
-        queue = line.line
-        self.receive, self.receive_nowait, self.receive_async = queue.get, queue.get_nowait, queue.get_async
+    __slots__ = ()
 
     def clone(self) -> Receiver[T]:
-        """Another receiving end. ChannelClosedError if this one is closed."""
-        return Receiver(self._line) if self._open else _closed()
-
-    def _end(self) -> None:
-        self.receive = self.receive_nowait = self.receive_async = _closed
-
-    def _last(self) -> None:
-        self._line.line.shutdown(immediate=True)
+        """Another receiving end. EndClosedError if this one is closed."""
+        return Receiver(_common(self))
 
     def statistics(self) -> ChannelStatistics:
         """A record of the moment."""
         return _statistics(self._line)
 
-    def __iter__(self) -> Iterator[T]:
-        return _received(self.receive)
-
-    def __aiter__(self) -> AsyncIterator[T]:
-        return _received_async(self.receive_async)
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return Receiver, (self._line,) if self._open else _closed()
-
-
-def _received(receive: Callable[[], T]) -> Iterator[T]:
-    while True:
-        try:
-            item = receive()
-        except ChannelClosedError:
-            return
-        yield item
-
-
-async def _received_async(receive: Callable[[], Operation[T]]) -> AsyncIterator[T]:
-    while True:
-        try:
-            item = await receive()
-        except ChannelClosedError:
-            return
-        yield item
+        return Receiver, (_shareable(self),)
 
 
 def channel(capacity: int | None = None) -> tuple[Sender[Any], Receiver[Any]]:
@@ -262,27 +189,24 @@ def channel(capacity: int | None = None) -> tuple[Sender[Any], Receiver[Any]]:
     return Sender(line), Receiver(line)
 
 
-class OneshotSender(_Sending, Generic[T]):
+class OneshotSender(SendingEnd, Generic[T]):
     """The sending end of a ``oneshot``, which closes as it sends."""
 
     __slots__ = ()
 
-    def send(self, item: T) -> None:
+    def send(self, item: T) -> None:  # type: ignore[override] # it never waits
         """Sends the one object. Never waits. ChannelClosedError if the receiver is closed, UsageError if
         one was sent before."""
-        if not self._open:
-            raise UsageError("a oneshot sends one object, and this one has sent it or was closed")
         try:
-            self._line.line.put_nowait(item)
-        except QueueFull:  # another thread, just now
-            raise UsageError("a oneshot sends one object, and this one has sent it") from None
+            self.send_nowait(item)
+        except (EndClosedError, QueueFull):  # by this thread, or by another just now
+            raise UsageError("a oneshot sends one object, and this one has sent it or was closed") from None
         self.close()
-
-    def _last(self) -> None:
-        self._line.line.shutdown()
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError("cannot pickle 'fairlead.sync.OneshotSender' object: a pickle would be a second one")
+
+    __repr__ = _shown
 
 
 class OneshotReceiver(Receiver[T]):
@@ -292,7 +216,7 @@ class OneshotReceiver(Receiver[T]):
 
     def clone(self) -> NoReturn:
         """Refused: there is one object."""
-        raise UsageError("a oneshot has one receiver; a channel, a broadcast and a watch have any number")
+        raise UsageError("a oneshot has one receiver; a channel and a broadcast have any number")
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError(
@@ -306,169 +230,105 @@ def oneshot() -> tuple[OneshotSender[Any], OneshotReceiver[Any]]:
     return OneshotSender(line), OneshotReceiver(line)
 
 
-class _TapeSender(_Sending, Generic[T]):
-    __slots__ = ("_put",)
+class BroadcastSender(SendingEnd, Generic[T]):
+    """A sending end of a ``broadcast``."""
 
-    def __init__(self, line: _Line) -> None:
-        super().__init__(line)
-        self._put: Callable[[T], None] = line.line.put
+    __slots__ = ()
 
-    def send(self, item: T) -> int:
+    def send(self, item: T) -> int:  # type: ignore[override] # it never waits
         """Sends to every receiver that is open now, and says how many these are; 0: it will not be received.
 
-        Never waits. ChannelClosedError if this end is closed.
+        Never waits. EndClosedError if this end is closed.
         """
-        receivers = self._line.receivers.value
-        self._put(item)
+        line = _common(self)
+        receivers = line.receivers.value
+        line.line.put(item)
         return receivers
 
-    def _end(self) -> None:
-        self._put = _closed
+    def clone(self) -> BroadcastSender[T]:
+        """Another sending end. EndClosedError if this one is closed."""
+        return BroadcastSender(_common(self))
 
-    def _last(self) -> None:
-        self._line.line.close()
+    def subscribe(self) -> BroadcastReceiver[T]:
+        """A receiver of what is sent from now on; with ``latest`` it has seen the value there is."""
+        return _subscribed(self._line)
 
     def statistics(self) -> ChannelStatistics:
         """A record of the moment."""
         return _statistics(self._line)
 
-
-class BroadcastSender(_TapeSender[T]):
-    """A sending end of a ``broadcast``."""
-
-    __slots__ = ()
-
-    def clone(self) -> BroadcastSender[T]:
-        """Another sending end. ChannelClosedError if this one is closed."""
-        return BroadcastSender(self._line) if self._open else _closed()
-
-    def subscribe(self) -> BroadcastReceiver[T]:
-        """A receiver of what is sent from now on."""
-        return BroadcastReceiver(self._line, self._line.line.read())
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return BroadcastSender, (self._line,) if self._open else _closed()
+        return BroadcastSender, (_common(self),)
+
+    __repr__ = _shown
 
 
-class _TapeReceiver(_Receiving, Generic[T]):
-    __slots__ = ("_reader", "receive", "receive_async")
+class BroadcastReceiver(_Receiving[T]):
+    """A receiving end of a ``broadcast``: it gets every object that was sent since it began, in order.
 
-    receive: _Receive[T]
-    receive_async: Callable[[], Operation[T]]
+    A receiver that has fallen behind by more than the capacity gets ``LaggedError`` once, which says how many
+    it has missed, and goes on with the oldest there is; with ``latest`` it goes on with the newest, and
+    misses those in between. After the last sender is closed it gets what it has not seen, and then
+    ChannelClosedError. For one thread or task; ``clone`` it for others.
+    """
 
-    def __init__(self, line: _Line, reader: Reader[T]) -> None:
-        super().__init__(line)
+    __slots__ = ("_reader",)
+
+    def __new__(cls, line: _Line, reader: Reader[T]) -> BroadcastReceiver[T]:
+        self = super().__new__(cls, line, reader)
         self._reader = reader
-        self.receive, self.receive_async = reader.receive, reader.receive_async
+        return self
 
-    def receive_nowait(self) -> T:
-        """As receive(False)."""
-        return self.receive(False)
+    _reader: Reader[T]
 
-    def _end(self) -> None:
-        self.receive = self.receive_async = _closed
+    @property
+    def value(self) -> T:
+        """The newest object, which counts as seen no more than before; ChannelClosedError before the first.
+        """
+        return self._reader.latest()
+
+    def has_changed(self) -> bool:
+        """Whether there is an object that it has not seen."""
+        return self._reader.pending() > 0
+
+    def clone(self) -> BroadcastReceiver[T]:
+        """Another receiver at the same place. EndClosedError if this one is closed."""
+        return BroadcastReceiver(_common(self), self._reader.clone())
 
     def statistics(self) -> ChannelStatistics:
         """A record of the moment."""
         return _statistics(self._line, self._reader.pending())
 
-    def __iter__(self) -> Iterator[T]:
-        return _received(self.receive)
-
-    def __aiter__(self) -> AsyncIterator[T]:
-        return _received_async(self.receive_async)
-
-
-class BroadcastReceiver(_TapeReceiver[T]):
-    """A receiving end of a ``broadcast``: it gets every object that was sent since it began, in order.
-
-    ``receive(block=True, timeout=None)``, ``receive_nowait()``, ``await receive_async()``, and iteration. A
-    receiver that has fallen behind by more than the capacity gets ``LaggedError`` once, which says how many
-    it has missed, and goes on with the oldest there is. For one thread or task; ``clone`` it for others.
-    """
-
-    __slots__ = ()
-
-    def clone(self) -> BroadcastReceiver[T]:
-        """Another receiver at the same place. ChannelClosedError if this one is closed."""
-        return BroadcastReceiver(self._line, self._reader.clone()) if self._open else _closed()
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return _broadcast_elsewhere, (self._line,) if self._open else _closed()
+        return _subscribed, (_common(self),)
 
 
-def _broadcast_elsewhere(line: _Line) -> BroadcastReceiver[Any]:
-    """A receiver of what is sent from its arrival on."""
+def _subscribed(line: _Line) -> BroadcastReceiver[Any]:
+    """A receiver of what is sent from now on, or from its arrival in another interpreter on."""
     return BroadcastReceiver(line, line.line.read())
 
 
-def broadcast(capacity: int) -> tuple[BroadcastSender[Any], BroadcastReceiver[Any]]:
+_NOTHING: Final = object()
+
+
+def broadcast(
+    capacity: int | None = None, *, latest: T | object = _NOTHING
+) -> tuple[BroadcastSender[Any], BroadcastReceiver[Any]]:
     """Every object to every receiver. Sending never waits: a slow receiver misses the oldest, and is
     notified.
 
     Args:
         capacity: how many of the last objects are kept for slow receivers.
+        latest: in place of a capacity, the first value of what receivers watch: only the newest is kept, and
+        a
+            receiver misses those in between without a word.
     """
-    line = _line(BroadcastRing(capacity))
+    if (capacity is None) == (latest is _NOTHING):
+        raise UsageError("a broadcast has a capacity, or the latest value that it begins with")
+    if latest is _NOTHING:
+        line = _line(BroadcastRing(capacity))  # type: ignore[arg-type] # it is none
+    else:
+        line = _line(BroadcastRing(1, latest=True))
+        line.line.put(latest)
     sender = BroadcastSender[Any](line)
-    return sender, sender.subscribe()
-
-
-class WatchSender(_TapeSender[T]):
-    """A sending end of a ``watch``: ``send`` replaces the value."""
-
-    __slots__ = ()
-
-    def clone(self) -> WatchSender[T]:
-        """Another sending end. ChannelClosedError if this one is closed."""
-        return WatchSender(self._line) if self._open else _closed()
-
-    def subscribe(self) -> WatchReceiver[T]:
-        """A receiver that has seen the value there is."""
-        return WatchReceiver(self._line, self._line.line.read())
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return WatchSender, (self._line,) if self._open else _closed()
-
-
-class WatchReceiver(_TapeReceiver[T]):
-    """A receiving end of a ``watch``: ``value`` is the latest, ``receive`` waits for one it has not seen.
-
-    It misses those in between. After the last sender is closed it gets the last value, if it has not seen it,
-    and then ChannelClosedError; ``value`` stays. For one thread or task; ``clone`` it for others.
-    """
-
-    __slots__ = ()
-
-    @property
-    def value(self) -> T:
-        """The latest value, which counts as seen no more than before."""
-        return self._reader.latest()
-
-    def has_changed(self) -> bool:
-        """Whether there is a value that it has not seen."""
-        return self._reader.pending() > 0
-
-    def clone(self) -> WatchReceiver[T]:
-        """Another receiver that has seen the same. ChannelClosedError if this one is closed."""
-        return WatchReceiver(self._line, self._reader.clone()) if self._open else _closed()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _watch_elsewhere, (self._line,) if self._open else _closed()
-
-
-def _watch_elsewhere(line: _Line) -> WatchReceiver[Any]:
-    """A receiver that has seen the value there is as it arrives."""
-    return WatchReceiver(line, line.line.read())
-
-
-def watch(value: T) -> tuple[WatchSender[T], WatchReceiver[T]]:
-    """A value that one end changes and any number of others watch: only the latest counts.
-
-    Args:
-        value: what it is at first, and the receiver has seen.
-    """
-    line = _line(BroadcastRing(1, latest=True))
-    line.line.put(value)
-    sender = WatchSender[T](line)
     return sender, sender.subscribe()

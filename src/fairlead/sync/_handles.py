@@ -1,4 +1,4 @@
-"""How a primitive goes to another interpreter of this process: by a number, or by its pickle."""
+"""How a primitive goes to another interpreter of this process: by its pickle."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from fairlead.errors import WrongProcessError
 
 TYPE_CHECKING = False  # not typing's, which is slow to import
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeVar
+
+    _T = TypeVar("_T")
 else:
     Any = object
 
@@ -45,49 +47,51 @@ Shared = (
 )
 
 
-def handle(primitive: Shared) -> int:
-    """The number by which :func:`from_handle` finds this primitive in any interpreter of this process.
+def share(primitive: _T) -> _T:
+    """Makes a primitive common property of the interpreters of this process, and returns it.
 
-    It is good as long as some interpreter has the primitive. A queue is to be empty when it is handed over
-    for the first time, and carries copies from then on; a ``Barrier`` has neither an action nor a timeout of
-    its own. A ``Condition`` and a ``ResourceGuard`` have no number, and go by their pickles.
+    From then on its pickle is the way to it: for ``concurrent.interpreters``, ``InterpreterPoolExecutor``, or
+    whatever else passes pickles on; fairlead's pools share what they send by themselves. A queue must be
+    empty as it is shared, and carries copies from then on. A ``Condition`` goes with its ``Lock``, an end of
+    a channel with its line.
 
     Raises:
-        TypeError: what cannot be shared: an RLock and whatever has one, an RWLock, what keeps objects or
-            functions of its interpreter (CapacityLimiter, once), and all else of ``fairlead.sync.extra``.
+        TypeError: what cannot be shared: an RLock and whatever has one, an RWLock, and what keeps objects or
+            functions of its interpreter (CapacityLimiter, once, a channel without room).
         UsageError: a queue with objects in it, or a barrier with an action or a timeout.
     """
-    return _native.handle(primitive)
+    import pickle
 
-
-def from_handle(number: int) -> Any:
-    """The primitive with this handle, as an object of the interpreter that calls.
-
-    Raises:
-        HandleGoneError: no interpreter of this process has it any more.
-    """
-    return _native.attach(number)
+    _native.sharing(pickle.dumps, primitive)
+    return primitive
 
 
 def _elsewhere(name: str, process: tuple[int, int, int], number: int) -> Any:
     if process != _native.process():
         raise WrongProcessError(f"this {name} belongs to another process, and cannot be shared with this one")
-    return from_handle(number)
+    return _native.attach(number)
 
 
 def _reduce(primitive: Any) -> tuple[Any, ...]:
     name = type(primitive).__name__
+    if not _native.is_shared(primitive):
+        raise TypeError(
+            f"cannot pickle '{name}' object, which belongs to this interpreter: share() it first, or send it by a "
+            "pool of fairlead, which does that"
+        )
     context = sys.modules.get("multiprocessing.context")
     if context is not None and context.get_spawning_popen() is not None:
         raise WrongProcessError(
             f"cannot pickle a {name} for another process: it is shared by the interpreters of one"
         )
-    return _elsewhere, (name, _native.process(), handle(primitive))
+    return _elsewhere, (name, _native.process(), _native.handle(primitive))
 
 
 def _condition(lock: Lock, process: tuple[int, int, int], number: int) -> Condition:
     if process != _native.process():
-        raise WrongProcessError("this Condition belongs to another process, and cannot be shared with this one")
+        raise WrongProcessError(
+            "this Condition belongs to another process, and cannot be shared with this one"
+        )
     return _native.attach(number, lock)  # type: ignore[no-any-return]
 
 
@@ -97,7 +101,8 @@ def _reduce_condition(condition: Condition) -> tuple[Any, ...]:
             "cannot pickle 'fairlead.sync.Condition' object: the holder of its RLock is known in one "
             "interpreter only; make it with a Lock"
         )
-    return _condition, (condition._lock, _native.process(), _native.handle(condition))
+    _, (name, process, number) = _reduce(condition)
+    return _condition, (condition._lock, process, number)
 
 
 for _type in Shared.__args__:

@@ -215,7 +215,7 @@ class Tapes(Specification):
     sent = 0
 
     def make(self) -> Any:
-        sender, receiver = sync.broadcast(self.most) if self.most else sync.watch(None)
+        sender, receiver = sync.broadcast(self.most) if self.most else sync.broadcast(latest=None)
         self.receivers = [receiver, *(receiver.clone() for _ in range(THREAD))]
         self.places = [0] * len(self.receivers)
         self.senders = [sender]

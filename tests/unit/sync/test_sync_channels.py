@@ -14,7 +14,7 @@ import pytest
 from waiting import Thread, run, until
 
 from fairlead import errors
-from fairlead.sync import broadcast, channel, oneshot, watch
+from fairlead.sync import broadcast, channel, oneshot
 
 pytestmark = pytest.mark.ends_and_free
 
@@ -23,7 +23,7 @@ KINDS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "unbounded": channel,
     "oneshot": oneshot,
     "broadcast": lambda: broadcast(3),
-    "watch": lambda: watch(None),
+    "latest": lambda: broadcast(latest=None),
 }
 each_kind = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS.keys())
 
@@ -148,14 +148,14 @@ def test_broadcast_reports_to_a_lagging_receiver_what_it_missed_and_continues_wi
 
 
 def test_value_of_a_watch_that_was_looked_at_is_received_all_the_same() -> None:
-    sender, receiver = watch("dark")
+    sender, receiver = broadcast(latest="dark")
     sender.send("light")
     assert receiver.value == "light"
     assert receiver.receive(False) == "light"
 
 
 def test_what_is_replaced_is_let_go() -> None:
-    sender, receiver = watch(type("Item", (), {})())
+    sender, receiver = broadcast(latest=type("Item", (), {})())
     gone = weakref.ref(receiver.value)
     sender.send(None)
     gc.collect()

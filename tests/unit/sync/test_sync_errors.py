@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import math
-import pickle
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -33,6 +32,7 @@ from fairlead.sync import (
     channel,
     detect_deadlocks,
     select,
+    share,
 )
 from fairlead.sync.extra import Combiner, Exchanger, ManualClock, Phaser, StripedCounter
 
@@ -142,7 +142,7 @@ USING: list[tuple[Callable[[], Any], Any, str | None, Callable[[Any], list[Calla
     (Queue, TypeError, "item", lambda one: [one.put]),
     (Queue, TypeError, None, lambda one: each(one.resize, "more")),
     (Queue, AttributeError, None, lambda one: each(delete_maxsize, one)),
-    (not_empty, errors.UsageError, "before something is put", lambda one: each(pickle.dumps, one)),
+    (not_empty, errors.UsageError, "before something is put", lambda one: each(share, one)),
 ]  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from endings import HandlerRan, handling, interrupting
 from waiting import Thread, until
 
 from fairlead import _native
+from fairlead._native import handle
 from fairlead.lowlevel import Mailbox, add_loop
 from fairlead.pools.interpreter.worker import RESULT
 from fairlead.sync import (
@@ -23,7 +24,6 @@ from fairlead.sync import (
     Semaphore,
     SimpleQueue,
     broadcast,
-    handle,
     select_async,
 )
 from fairlead.sync.extra import Combiner

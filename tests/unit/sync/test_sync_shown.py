@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
 import weakref
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fairlead._native import handle
 from fairlead.errors import UsageError
 from fairlead.sync import (
     Barrier,
@@ -27,8 +29,8 @@ from fairlead.sync import (
     Semaphore,
     SimpleQueue,
     channel,
-    handle,
     oneshot,
+    share,
 )
 from fairlead.sync.extra import Combiner, Exchanger, Flag, Phaser, ResourceGuard, StampedLock, StripedCounter
 
@@ -133,28 +135,50 @@ def test_what_cannot_be_pickled_as_it_was_made_says_why(
     make: Callable[[], Any], error: type[Exception], why: str
 ) -> None:
     with pytest.raises(error, match=why):
-        pickle.dumps(make())
+        share(make())
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        Lock,
-        lambda: Semaphore(3),
-        lambda: BoundedSemaphore(2),
-        Event,
-        SimpleQueue,
-        Queue,
-        PriorityQueue,
-        lambda: CountdownEvent(2),
-        lambda: Barrier(2),
-        lambda: RateLimiter(1),
-    ],
-    ids=lambda make: type(make()).__name__,
-)
-def test_pickle_within_the_process_is_the_same_primitive(make: Callable[[], Any]) -> None:
+SHARED: list[Callable[[], Any]] = [
+    Lock,
+    lambda: Semaphore(3),
+    lambda: BoundedSemaphore(2),
+    Event,
+    SimpleQueue,
+    Queue,
+    PriorityQueue,
+    lambda: CountdownEvent(2),
+    lambda: Barrier(2),
+    lambda: RateLimiter(1),
+]
+
+
+@pytest.mark.parametrize("make", SHARED, ids=lambda make: type(make()).__name__)
+def test_copies_and_pickles_of_what_is_not_shared_are_refused_and_change_nothing(
+    make: Callable[[], Any],
+) -> None:
     one = make()
-    same = pickle.loads(pickle.dumps(one))
+
+    @dataclasses.dataclass
+    class Worker:
+        inbox: Any
+
+    for away in (copy.copy, copy.deepcopy, pickle.dumps, lambda one: dataclasses.asdict(Worker(one))):
+        with pytest.raises(TypeError, match=type(one).__name__):
+            away(one)
+    if hasattr(one, "put"):
+        item = [1]
+        one.put(item)
+        assert one.get() is item
+    share(one)
+    for away in (copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="cannot copy"):
+            away(one)
+
+
+@pytest.mark.parametrize("make", SHARED, ids=lambda make: type(make()).__name__)
+def test_pickle_of_what_is_shared_is_the_same_primitive(make: Callable[[], Any]) -> None:
+    one = make()
+    same = pickle.loads(pickle.dumps(share(one)))
     assert type(same) is type(one)
-    assert handle(same) == handle(one) == handle(copy.copy(one))
+    assert handle(same) == handle(one)
     assert same.statistics() == one.statistics()

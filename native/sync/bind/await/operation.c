@@ -35,7 +35,8 @@ PyObject *fl_operation_at(fl_state *state, PyObject *wrapper, fl_waitq *waitq, u
     self->attempt = NULL;
     self->conclude = NULL;
     self->finish = finish;
-    self->staked = self->entered = false;
+    self->staked = self->attempted = false;
+    self->entered = NULL;
     self->wanted = wanted;
     self->phase = FL_OPERATION_NEW;
     PyObject_GC_Track(self);
@@ -53,6 +54,14 @@ static fl_stake stake(fl_operation *self)
     fl_state *state = PyType_GetModuleState(Py_TYPE(self));
     bool named = Py_TYPE(self->wrapper) == state->lock_type;
     return fl_operation_stake(self, named ? fl_owner_named(state) : fl_owner_task());
+}
+
+PyObject *fl_operation_then(PyObject *op, fl_entered entered)
+{
+    if (op != NULL) {
+        ((fl_operation *)op)->entered = entered;
+    }
+    return op;
 }
 
 PyObject *fl_operation_of(fl_state *state, PyObject *wrapper, uint32_t wanted, fl_attempt attempt,
@@ -76,7 +85,7 @@ PyObject *fl_operation_enter(fl_state *state, PyObject *wrapper, uint32_t wanted
     }
     PyObject *operation = fl_operation_of(state, wrapper, left, attempt, conclude);
     if (operation != NULL) {
-        ((fl_operation *)operation)->entered = true;
+        ((fl_operation *)operation)->attempted = true;
     }
     return operation;
 }
@@ -170,7 +179,7 @@ bool fl_operation_take(fl_operation *self, fl_stake stake)
 static int begin(fl_operation *self)
 {
     fl_waitq *waitq = self->waitq;
-    int taken = self->entered           ? 0
+    int taken = self->attempted         ? 0
                 : self->attempt != NULL ? self->attempt(self->wrapper, &self->wanted)
                                         : fl_operation_take(self, stake(self));
     if (taken) {
@@ -196,6 +205,9 @@ static int begin(fl_operation *self)
     self->waiter->request = self->wrapper;
     fl_store(&self->waiter->payload, Py_NewRef(future), release); /* pairs with the mailbox's taking it out */
     outcome = fl_waitq_enter(self->waiter);
+    if (!outcome && self->entered != NULL) {
+        self->entered(self->wrapper);
+    }
     if (!outcome && fl_load(&self->waiter->state, acquire) == FL_REFUSED) { /* pairs with fl_waitq_refuse */
         outcome = FL_REFUSAL;
     }

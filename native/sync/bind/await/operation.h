@@ -16,11 +16,12 @@ typedef struct {
     PyObject *item;    /* for `finish`; may be NULL */
     PyObject *timer;   /* of the loop, for what comes by itself; may be NULL */
     fl_handoff *handoff; /* of a meeting: what goes over, and then what came: the other side writes here */
-    bool entered;      /* by fl_operation_enter, which has attempted it */
+    bool attempted;    /* by fl_operation_enter */
     bool selected;     /* by a selection, whose waiter may refer to `handoff` as long as this is there */
     fl_attempt attempt; /* NULL: the wait queue's */
     fl_conclude conclude; /* NULL: `finish` */
     fl_finish finish;
+    fl_entered entered; /* NULL: nothing is to be done once it is queued */
     fl_stake stake; /* where it is `staked`; else that of the task that awaits it */
     bool staked;
     uint32_t wanted;
@@ -53,6 +54,8 @@ static inline fl_stake fl_operation_stake(const fl_operation *self, uint64_t hol
 }
 /* Takes without waiting: 1: taken; 0: not there, and *wanted is; -1: an exception. */
 int fl_operation_attempt(fl_operation *self, uint64_t holder, uint32_t *wanted);
+/* Its waiter has entered its queue. */
+void fl_operation_entered(fl_operation *self);
 /* It is over: what awaiting it would return, or NULL with an exception. */
 PyObject *fl_operation_finish(fl_operation *self, uint32_t wanted, bool refused);
 /* From now on nothing else can await it; the selection keeps it until no waiter refers to it. -1: an

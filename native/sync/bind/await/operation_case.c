@@ -37,6 +37,13 @@ int fl_operation_attempt(fl_operation *self, uint64_t holder, uint32_t *wanted)
     return taken;
 }
 
+void fl_operation_entered(fl_operation *self)
+{
+    if (self->entered != NULL) {
+        self->entered(self->wrapper);
+    }
+}
+
 PyObject *fl_operation_finish(fl_operation *self, uint32_t wanted, bool refused)
 {
     PyObject *result;

@@ -120,13 +120,21 @@ void fl_select_prepare(fl_waiter *waiter, fl_choice *choice, PyObject *cases, ui
     waiter->place_in_choice = place;
 }
 
+void fl_select_begin(fl_choice *choice, PyObject *cases, uint32_t first)
+{
+    fl_choice_begin(choice, first);
+    for (uint32_t i = 0; i < choice->count; i++) {
+        fl_operation_entered(fl_select_case(cases, i));
+    }
+}
+
 /* So that a signal which interrupted no sleep is seen (wait.c). */
 #define LOOK_NS 50000000
 
 /* All waiters are initialized, and none is queued. As fl_wait_thread; 1: *winner is GRANTED or REFUSED. */
-static int wait_in_thread(fl_choice *choice, uint32_t first, int64_t deadline, uint32_t *winner)
+static int wait_in_thread(fl_choice *choice, PyObject *cases, uint32_t first, int64_t deadline, uint32_t *winner)
 {
-    fl_choice_begin(choice, first);
+    fl_select_begin(choice, cases, first);
     for (;;) {
         fl_wait_result result;
         uint32_t generation = fl_fork_generation;
@@ -149,7 +157,7 @@ static int wait_in_thread(fl_choice *choice, uint32_t first, int64_t deadline, u
             return -1;
         }
         if (generation != fl_fork_generation && !fl_choice_decided(choice)) { /* the handler forked */
-            fl_choice_begin(choice, first);
+            fl_select_begin(choice, cases, first);
         }
     }
 }
@@ -174,7 +182,7 @@ static PyObject *select_in_thread(fl_state *state, PyObject *cases, int64_t dead
                            FL_HOLDER(fl_owner_thread()));
             fl_select_prepare(&waiters[i], &room.choice, cases, i);
         }
-        int outcome = wait_in_thread(&room.choice, room.first, deadline, &winner);
+        int outcome = wait_in_thread(&room.choice, cases, room.first, deadline, &winner);
         if (outcome == 1) {
             bool refused = fl_load(&waiters[winner].state, acquire) == FL_REFUSED; /* settled */
             result = fl_selected(state, cases, winner, waiters[winner].wanted, refused);

@@ -23,6 +23,9 @@ bool fl_select_at_once(fl_select_room *room, fl_state *state, PyObject *cases, u
                        PyObject **result);
 void fl_select_free(fl_select_room *room);
 
+/* All waiters enter their queues. */
+void fl_select_begin(fl_choice *choice, PyObject *cases, uint32_t first);
+
 /* A waiter for this case, which has its wait queue and its thread's or its task's owner. */
 void fl_select_prepare(fl_waiter *waiter, fl_choice *choice, PyObject *cases, uint32_t place);
 

@@ -124,7 +124,7 @@ static int enter_all(selection *self, fl_state *state, const uint32_t *wanted, u
         }
     }
     if (whole) {
-        fl_choice_begin(&self->choice, first);
+        fl_select_begin(&self->choice, self->cases, first);
         self->phase = WAITING;
     } else {
         Py_CLEAR(self->awaitable.inner);

@@ -15,6 +15,7 @@
     X(BrokenLockError)                                                                                     \
     X(ChannelClosedError)                                                                                  \
     X(DeadlockError)                                                                                       \
+    X(EndClosedError)                                                                                      \
     X(HandleGoneError)                                                                                     \
     X(LaggedError)                                                                                         \
     X(LoopClosedError)                                                                                     \

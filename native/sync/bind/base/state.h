@@ -34,8 +34,11 @@ int fl_run_handlers(void);
     PUBLIC(notice_type, fl_notice_spec)                                                                    \
     PUBLIC(barrier_type, fl_barrier_spec)                                                                  \
     PUBLIC(event_type, fl_event_spec)                                                                      \
+    PUBLIC(waiter_type, fl_waiter_spec)                                                                    \
     PUBLIC(countdown_type, fl_countdown_spec)                                                              \
     PUBLIC(rendezvous_type, fl_rendezvous_spec)                                                            \
+    PUBLIC(sending_type, fl_sending_spec)                                                                  \
+    PUBLIC(receiving_type, fl_receiving_spec)                                                              \
     PUBLIC(simple_queue_type, fl_simple_queue_spec)                                                        \
     PUBLIC(queue_type, fl_queue_spec)                                                                      \
     PUBLIC(lifo_type, fl_lifo_spec)                                                                        \
@@ -147,6 +150,9 @@ static inline fl_state *fl_state_of(PyObject *module)
 {
     return (fl_state *)PyModule_GetState(module);
 }
+
+/* __copy__ and __deepcopy__ of every type: a TypeError. */
+PyObject *fl_refuse_copy(PyObject *self, PyObject *ignored);
 
 /* Of a type of ours, or one that Python derived from it; NULL with an exception. */
 fl_state *fl_state_under(PyTypeObject *type);

@@ -17,7 +17,7 @@ PyObject *fl_wrapper_new(PyTypeObject *type, fl_waitq *waitq)
     if (waitq == NULL) {
         return PyErr_NoMemory();
     }
-    PyObject *errors = fl_errors((fl_state *)PyType_GetModuleState(type));
+    PyObject *errors = fl_errors(fl_type_state(type));
     fl_wrapper *self = errors == NULL ? NULL : (fl_wrapper *)type->tp_alloc(type, 0);
     if (self == NULL) {
         fl_waitq_unref(waitq);
@@ -42,6 +42,12 @@ void fl_wrapper_dealloc(PyObject *self)
     }
     type->tp_free(self);
     Py_DECREF(type);
+}
+
+PyObject *fl_refuse_copy(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    PyErr_Format(PyExc_TypeError, "cannot copy a %s: pass on the object itself", Py_TYPE(self)->tp_name);
+    return NULL;
 }
 
 fl_handoff *fl_handoff_new(PyObject *object)
@@ -270,6 +276,12 @@ int fl_wait_in_place(fl_state *state, fl_waiter *waiter, int64_t deadline)
 
 int fl_wait_thread(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake stake, int64_t deadline)
 {
+    return fl_wait_thread_then(what, waitq, wanted, stake, deadline, NULL);
+}
+
+int fl_wait_thread_then(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake stake, int64_t deadline,
+                        fl_entered entered)
+{
     int outcome = fl_wait_greenlet(what, waitq, wanted, stake, deadline);
     if (outcome != FL_NO_GREENLET) {
         return outcome;
@@ -278,7 +290,11 @@ int fl_wait_thread(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake st
     if (waiter == NULL) {
         return -1;
     }
-    outcome = fl_waitq_enter(waiter) ? 1 : fl_wait_in_place(fl_wrapper_state(what), waiter, deadline);
+    bool taken = fl_waitq_enter(waiter);
+    if (!taken && entered != NULL) {
+        entered(what);
+    }
+    outcome = taken ? 1 : fl_wait_in_place(fl_wrapper_state(what), waiter, deadline);
     fl_thread_waiter_done(waiter);
     return outcome;
 }

@@ -35,9 +35,18 @@ static inline fl_waitq *fl_wrapper_waitq(PyObject *wrapper)
     return ((fl_wrapper *)wrapper)->waitq;
 }
 
+/* Of a type of ours, which cannot be changed, or of one that Python derived from it. */
+static inline fl_state *fl_type_state(PyTypeObject *type)
+{
+    while (!(type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE)) {
+        type = type->tp_base;
+    }
+    return (fl_state *)PyType_GetModuleState(type);
+}
+
 static inline fl_state *fl_wrapper_state(PyObject *wrapper)
 {
-    return (fl_state *)PyType_GetModuleState(Py_TYPE(wrapper));
+    return fl_type_state(Py_TYPE(wrapper));
 }
 
 /* What every type of wrappers has: weak references. */
@@ -54,16 +63,16 @@ void fl_wrapper_dealloc(PyObject *self);
 fl_shared *fl_bounded_share(PyObject *op, uint32_t type);
 fl_shared *fl_barrier_share(PyObject *op, uint32_t type);
 fl_shared *fl_broadcast_share(PyObject *op, uint32_t type);
-/* A Condition with this Lock, over the queue that another interpreter's has, whose reference it steals; NULL with
-   an exception. */
+/* A Condition with this Lock, over the queue that another interpreter's has, whose reference it steals; NULL
+   with an exception. */
 PyObject *fl_condition_with(PyObject *lock, fl_waitq *waitq);
 /* Of an object that was just made for what several interpreters have. */
 void fl_bounded_attach(PyObject *op, fl_shared *shared);
 void fl_broadcast_attach(PyObject *op, fl_shared *shared);
 
 /* The deadline that `blocking` and `timeout` (either may be NULL) mean, as in threading: 0 for "do not wait",
-   which a negative time-out is, too; None is for ever. -1 with an exception set: nan, too large, or a time-out for
-   a call that does not block. */
+   which a negative time-out is, too; None is for ever. -1 with an exception set: nan, too large, or a
+   time-out for a call that does not block. */
 int fl_deadline_parse(PyObject *blocking, PyObject *timeout, int64_t *deadline);
 /* The same in nanoseconds from now on, or FL_FOREVER. */
 int fl_wait_parse(PyObject *blocking, PyObject *timeout, int64_t *wait);
@@ -82,12 +91,16 @@ int fl_wait_parse(PyObject *blocking, PyObject *timeout, int64_t *wait);
         Py_END_ALLOW_THREADS                                                                               \
     }
 
-/* Waits in this thread, which is attached, detaches meanwhile, and runs signal handlers, in its place. 1: taken;
-   0: timed out; -1: an exception, as of a signal handler, or because a task runs in this thread, whose loop
-   would stand still; FL_REFUSAL: the wait queue was closed. But for 1 nothing is taken. `what`: the object that
-   it waits for, which is what sync.waits() shows. */
+/* Waits in this thread, which is attached, detaches meanwhile, and runs signal handlers, in its place. 1:
+   taken; 0: timed out; -1: an exception, as of a signal handler, or because a task runs in this thread, whose
+   loop would stand still; FL_REFUSAL: the wait queue was closed. But for 1 nothing is taken. `what`: the
+   object that it waits for, which is what sync.waits() shows. */
 #define FL_REFUSAL 2
 int fl_wait_thread(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake stake, int64_t deadline);
+/* The same; `entered` is called once it is queued, and may refuse it. */
+typedef void (*fl_entered)(PyObject *what);
+int fl_wait_thread_then(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake stake, int64_t deadline,
+                        fl_entered entered);
 
 /* Before a thread waits: -1 with a DeadlockError, if a task runs in it, unless blocking is allowed there. */
 extern fl_atomic(bool) fl_blocking_allowed;
@@ -98,12 +111,14 @@ int64_t fl_next_look(int *looks);
 
 /* This thread's waiter (fl_thread_waiter) for this object; NULL with an exception. */
 fl_waiter *fl_waiter_for(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake stake);
-/* One sleep of it, once it has entered, and the signal handlers that are due. 1: it has been granted; 0: its time
-   was over, and it has left; FL_REFUSAL; FL_AGAIN: none of these yet; -1: an exception, and it waits still. */
+/* One sleep of it, once it has entered, and the signal handlers that are due. 1: it has been granted; 0: its
+   time was over, and it has left; FL_REFUSAL; FL_AGAIN: none of these yet; -1: an exception, and it waits
+   still. */
 #define FL_AGAIN 4
 int fl_sleep(fl_waiter *waiter, int64_t deadline, int *looks);
-/* Sleeps until it is over, if the thread may block. As fl_wait_thread; with -1 the waiter is settled, and what it may have been granted is
-   given back. Where that cannot be it is 1, and what a handler has raised is raised afterwards. */
+/* Sleeps until it is over, if the thread may block. As fl_wait_thread; with -1 the waiter is settled, and
+   what it may have been granted is given back. Where that cannot be it is 1, and what a handler has raised is
+   raised afterwards. */
 int fl_wait_in_place(fl_state *state, fl_waiter *waiter, int64_t deadline);
 
 /* Attached, by a waiter that has found that the wait queue's holder has ended: the lock breaks (FL_REFUSAL),
@@ -116,8 +131,8 @@ int fl_holder_ended(PyObject *what, fl_waitq *waitq);
 typedef enum { FL_NONE_GONE, FL_TASK_GONE, FL_THREAD_GONE } fl_gone;
 int fl_warn_if_gone(PyObject *what, fl_gone gone);
 
-/* Takes a lock that must be had, for ever: an exception of a signal handler waits until it is taken (-1, with the
-   last one set). */
+/* Takes a lock that must be had, for ever: an exception of a signal handler waits until it is taken (-1, with
+   the last one set). */
 int fl_wait_thread_always(PyObject *what, fl_waitq *waitq, fl_stake stake);
 
 /* As fl_wait_thread, in a thread where gevent's hub runs: only the greenlet that calls waits. Where none
@@ -154,8 +169,8 @@ PyObject *fl_operation_meeting(fl_state *state, PyObject *wrapper, fl_meeting_si
 
 /* An awaitable that ends as is settled by the waiter's `wanted`, which is given as it was left. `attempt`: a
    way of the wrapper's own to take without waiting: 1: taken, 0: not there, -1: an exception; NULL: the wait
-   queue's. It is called when the awaitable is awaited, in the task that awaits, may change what is wanted, and
-   warns of holders that have ended. */
+   queue's. It is called when the awaitable is awaited, in the task that awaits, may change what is wanted,
+   and warns of holders that have ended. */
 typedef PyObject *(*fl_conclude)(PyObject *wrapper, uint32_t wanted, bool refused);
 typedef int (*fl_attempt)(PyObject *wrapper, uint32_t *wanted);
 PyObject *fl_operation_of(fl_state *state, PyObject *wrapper, uint32_t wanted, fl_attempt attempt,
@@ -165,6 +180,9 @@ PyObject *fl_operation_of(fl_state *state, PyObject *wrapper, uint32_t wanted, f
    NULL with an exception set. */
 PyObject *fl_operation_enter(fl_state *state, PyObject *wrapper, uint32_t wanted, fl_attempt attempt,
                              fl_conclude conclude);
+
+/* The same awaitable (NULL: an exception is set): once it is queued, this is called, and may refuse it. */
+PyObject *fl_operation_then(PyObject *operation, fl_entered entered);
 
 /* Queues it now, in the task that is going to await it: -1 with an exception set, and it is of no use. It
    must be one that cannot take at once. */
@@ -373,8 +391,8 @@ int64_t fl_permits_parse(const fl_waitq *waitq, PyObject *number, const char *li
 int64_t fl_permits_argument(const char *method, const fl_waitq *waitq, PyObject *const *args,
                             Py_ssize_t count, PyObject *kwnames, const char *limit);
 
-/* The deadline that a lock's arguments (blocking=True, timeout=None) mean, where a time-out of -1 is for ever; -1
-   with an exception set. */
+/* The deadline that a lock's arguments (blocking=True, timeout=None) mean, where a time-out of -1 is for
+   ever; -1 with an exception set. */
 int fl_acquire_parse(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *kwnames,
                      int64_t *deadline);
 static inline int fl_acquire_arguments(const char *function, PyObject *const *args, Py_ssize_t count,

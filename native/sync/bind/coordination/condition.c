@@ -285,7 +285,8 @@ static PySendResult fail(notice *self)
     return PYGEN_ERROR;
 }
 
-/* Whether the lock is there: 1; 0: not yet; -1: it never comes, with an exception. `over`: so is the future. */
+/* Whether the lock is there: 1; 0: not yet; -1: it never comes, with an exception. `over`: so is the future.
+   */
 static int look(notice *self, bool over)
 {
     uint32_t state = FL_GRANTED;
@@ -300,8 +301,8 @@ static int look(notice *self, bool over)
     return -1;
 }
 
-/* Awaits another future in the place of one that an exception has ended, which no cancellation ends. 1: the lock
-   is there; 0: it waits; -1: an exception. */
+/* Awaits another future in the place of one that an exception has ended, which no cancellation ends. 1: the
+   lock is there; 0: it waits; -1: an exception. */
 static int go_on(notice *self)
 {
     fl_state *state = fl_wrapper_state((PyObject *)self->condition);

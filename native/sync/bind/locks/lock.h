@@ -4,7 +4,8 @@
 
 #include "sync/bind/base/wait.h"
 
-/* How it is held: by which task or greenlet (an RLock says so: a reference; NULL: by this thread), and how often. */
+/* How it is held: by which task or greenlet (an RLock says so: a reference; NULL: by this thread), and how
+   often. */
 typedef struct {
     PyObject *task;
     uint32_t depth;

@@ -58,8 +58,8 @@ static PyObject *task_inside(PyObject *self, uint64_t owner)
     return Py_XNewRef(owner & FL_OWNER_TASK ? task : NULL);
 }
 
-/* Whether the task that has it has ended: a fl_gone, or -1 with an exception. Of a thread it is reported once it is
-   waited for. */
+/* Whether the task that has it has ended: a fl_gone, or -1 with an exception. Of a thread it is reported once
+   it is waited for. */
 static int task_gone(PyObject *self)
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);

@@ -9,10 +9,15 @@ typedef struct {
     fl_wrapper wrapper; /* over the broadcast's wait queue */
     PyObject *broadcast;
     uint64_t place; /* within the broadcast's critical section: how many it has seen or missed */
+    fl_atomic(bool) closed; /* by its end */
 } reader;
 
 static void *closed(reader *self)
 {
+    if (fl_load(&self->closed, acquire)) { /* pairs with fl_reader_close */
+        return fl_raise(fl_wrapper_state((PyObject *)self), EndClosedError,
+                        "this end of the channel has been closed");
+    }
     return fl_raise(fl_wrapper_state((PyObject *)self), ChannelClosedError,
                     "the channel is closed, and there is nothing left to receive");
 }
@@ -81,6 +86,9 @@ static PyObject *take(reader *self, bool *again)
     PyObject *object;
     uint64_t missed = 0;
     *again = false;
+    if (fl_load(&self->closed, acquire)) { /* pairs with fl_reader_close */
+        return closed(self);
+    }
     switch (look(self, false, &object, &missed)) {
     case FOUND:
         return object;
@@ -105,33 +113,40 @@ static uint32_t seen(reader *self)
     return fl_sequence_seen(place);
 }
 
-static PyObject *receive_within(reader *self, int64_t deadline)
+void fl_reader_close(PyObject *op)
 {
+    reader *self = (reader *)op;
+    fl_store(&self->closed, true, release); /* pairs with closed() */
+    FL_WAKING(fl_waitq_refuse_of(self->wrapper.waitq, op));
+}
+
+/* By one that has entered the queue: if it was closed as that did, it is refused now. */
+static void look_again(PyObject *op)
+{
+    if (fl_load(&((reader *)op)->closed, acquire)) { /* pairs with fl_reader_close */
+        fl_reader_close(op);
+    }
+}
+
+PyObject *fl_reader_receive(PyObject *op, int64_t deadline)
+{
+    reader *self = (reader *)op;
     for (;;) {
         bool again;
         PyObject *object = take(self, &again);
         if (!again) {
             return object;
         }
-        int outcome = deadline == 0
-                          ? 0
-                          : fl_wait_thread((PyObject *)self, self->wrapper.waitq, seen(self), (fl_stake){0},
-                                           deadline);
+        int outcome = deadline == 0 ? 0
+                                    : fl_wait_thread_then(op, self->wrapper.waitq, seen(self), (fl_stake){0},
+                                                          deadline, look_again);
         if (outcome < 0) {
             return NULL;
         }
         if (outcome == 0) {
-            return fl_raise(fl_wrapper_state((PyObject *)self), QueueEmpty, "there is nothing to receive");
+            return fl_raise(fl_wrapper_state(op), QueueEmpty, "there is nothing to receive");
         }
     }
-}
-
-static PyObject *reader_receive(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
-{
-    int64_t deadline;
-    return fl_queue_arguments("receive", args, count, kwnames, &deadline) < 0
-               ? NULL
-               : receive_within((reader *)op, deadline);
 }
 
 static int attempt(PyObject *op, uint32_t *wanted)
@@ -151,9 +166,9 @@ static PyObject *conclude(PyObject *op, uint32_t Py_UNUSED(wanted), bool Py_UNUS
     return object;
 }
 
-static PyObject *reader_receive_async(PyObject *op, PyObject *Py_UNUSED(ignored))
+PyObject *fl_reader_receive_async(PyObject *op)
 {
-    return fl_operation_of(fl_wrapper_state(op), op, 0, attempt, conclude);
+    return fl_operation_then(fl_operation_of(fl_wrapper_state(op), op, 0, attempt, conclude), look_again);
 }
 
 static PyObject *reader_clone(PyObject *op, PyObject *Py_UNUSED(ignored))

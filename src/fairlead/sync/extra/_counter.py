@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from operator import index
+from threading import Lock
 from typing import NamedTuple, final
 
-from fairlead.sync import Lock
 from fairlead.sync.extra._common import refuse_pickling
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Generic, NamedTuple, TypeVar, final
 
 from fairlead.errors import ChannelClosedError, WaitTimeoutError
-from fairlead.sync import Event, Lock
+from fairlead.sync import Event
 from fairlead.sync.extra._common import check_timeout, refuse_pickling
 
 _T = TypeVar("_T")

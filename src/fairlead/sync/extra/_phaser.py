@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from typing import NamedTuple, final
 
 from fairlead.errors import UsageError, WaitTimeoutError
-from fairlead.sync import Event, Lock
+from fairlead.sync import Event
 from fairlead.sync.extra._common import check_timeout, refuse_pickling
 
 
