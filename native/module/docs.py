@@ -54,6 +54,8 @@ def signature(function: ast.FunctionDef, name: str, first: str | None) -> str:
         each.arg + ("" if default is None else f"={ast.unparse(default)}")
         for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)
     ]
+    if given.kwarg is not None:
+        words.append(f"**{given.kwarg.arg}")
     return f"{name}({', '.join(words)})\n--\n\n"
 
 
@@ -119,7 +121,7 @@ def of_class(node: ast.ClassDef) -> list[str]:
             if each.name not in SLOTS:
                 methods.append(entry(node.name, each))
     if methods:
-        shared = any(ast.unparse(base) == "Segment" for base in node.bases)
+        shared = "Segment" in (node.name, *map(ast.unparse, node.bases))
         rows = ", ".join([*methods, *([] if shared else NO_COPIES), "{NULL, NULL, 0, NULL}"])
         lines.append(f"#define FL_METHODS_{node.name}(prefix) {rows}")
     if fields:

@@ -176,13 +176,13 @@ class Operation(Generic[_T_co]):
         """By a timer of its loop: it is time for its task to look."""
 
 @final
-class Selected(structseq[Any], tuple[int, Any]):
+class Selected(structseq[Any], tuple[Any, Any]):
     """The one that was taken."""
 
     __match_args__: Final = ("case", "value")
     @property
-    def case(self) -> int:
-        """which of the cases, from 0 on"""
+    def case(self) -> Any:
+        """which of the cases: its name, or its number, from 0 on, if it was given by position"""
     @property
     def value(self) -> Any:
         """what awaiting it would have returned"""
@@ -200,9 +200,11 @@ class Selection:
     def close(self) -> None:
         """As of a generator. Ends the wait as throw() does, without an exception."""
 
-def select(*cases: Operation[Any], timeout: float | None = None) -> Selected | None:
-    """Waits until one of several things can be had, and takes that one: a record of case, its number, and
-    value.
+def select(
+    *cases: Operation[Any], timeout: float | None = None, **named: Operation[Any]
+) -> Selected | None:
+    """Waits until one of several things can be had, and takes that one: a record of case and value. The case
+    is its name, as in select(job=q.get_async(), stop=e.wait_async()), or its number if it has none.
 
     For threads; tasks await select_async(). A case is what acquire_async(), wait_async(), get_async(),
     put_async(item), receive_async() and their like return, not yet awaited. What is taken is as if it had
@@ -210,7 +212,7 @@ def select(*cases: Operation[Any], timeout: float | None = None) -> Selected | N
     several can be had, any of them is. None: the time, in seconds, was over first.
     """
 
-def select_async(*cases: Operation[Any]) -> Selection:
+def select_async(*cases: Operation[Any], **named: Operation[Any]) -> Selection:
     """As select(), in an awaitable. For tasks, with the time-outs of their library. A task that is
     cancelled has taken nothing.
     """
@@ -546,7 +548,7 @@ class RateLimiter:
         """Takes n permits at once, waiting for them if need be; says whether they were taken. For threads;
         tasks await acquire_async().
 
-        timeout is in seconds; None, and as in threading -1, is for ever. Where it is known that the permits
+        timeout is in seconds, None for ever; a negative one is over at once. Where it is known that the permits
         do not come within that time, False is returned at once, and no waiter behind was delayed. Signal
         handlers run while it waits; when one raises, nothing is taken. acquire(False) takes what is there if
         there is no waiter; it never waits, and a task, a signal handler or a destructor may call it.
@@ -868,7 +870,7 @@ class Semaphore:
         """Takes n permits at once, waiting for them if need be; says whether they were taken. For threads;
         tasks await acquire_async().
 
-        timeout is in seconds; None, and as in threading -1, is for ever. Signal handlers run while it waits;
+        timeout is in seconds, None for ever; a negative one is over at once. Signal handlers run while it waits;
         when one raises, nothing is taken.
         """
     def release(self, n: int = 1) -> None:
@@ -908,7 +910,7 @@ class BoundedSemaphore:
         """Takes n permits at once, waiting for them if need be; says whether they were taken. For threads;
         tasks await acquire_async().
 
-        timeout is in seconds; None, and as in threading -1, is for ever. Signal handlers run while it waits;
+        timeout is in seconds, None for ever; a negative one is over at once. Signal handlers run while it waits;
         when one raises, nothing is taken.
         """
     def release(self, n: int = 1) -> None:
@@ -1125,11 +1127,11 @@ class SimpleQueue(Generic[_T]):
         """Takes the first object, waiting for one if need be. For threads; tasks await get_async(). Raises
         QueueEmpty (a queue.Empty) when there is none and the call does not block, or within the time.
         """
-    def put_nowait(self, item: _T, /) -> None:
+    def put_nowait(self, item: _T) -> None:
         """As put(item)."""
     def get_nowait(self) -> _T:
         """As get(False)."""
-    def put_async(self, item: _T, /) -> Operation[None]:
+    def put_async(self, item: _T) -> Operation[None]:
         """As put(item), in an awaitable that is done: the object is in the queue when the call returns."""
     def get_async(self) -> Operation[_T]:
         """An awaitable that takes the first object and returns it. For tasks. A task that is cancelled has
@@ -1169,13 +1171,13 @@ class Queue(Generic[_T]):
         """
     def peek(self, block: bool = True, timeout: float | None = None) -> _T:
         """What get() would return, which stays in the queue. Waits and raises as get() does."""
-    def put_nowait(self, item: _T, /) -> None:
+    def put_nowait(self, item: _T) -> None:
         """As put(item, False). A signal handler or a destructor may call it."""
     def get_nowait(self) -> _T:
         """As get(False)."""
     def peek_nowait(self) -> _T:
         """As peek(False)."""
-    def put_async(self, item: _T, /) -> Operation[None]:
+    def put_async(self, item: _T) -> Operation[None]:
         """An awaitable that puts an object in, once there is room for it. For tasks. A task that is
         cancelled has put nothing.
         """
@@ -1244,13 +1246,13 @@ class LifoQueue(Generic[_T]):
         """
     def peek(self, block: bool = True, timeout: float | None = None) -> _T:
         """What get() would return, which stays in the queue. Waits and raises as get() does."""
-    def put_nowait(self, item: _T, /) -> None:
+    def put_nowait(self, item: _T) -> None:
         """As put(item, False). A signal handler or a destructor may call it."""
     def get_nowait(self) -> _T:
         """As get(False)."""
     def peek_nowait(self) -> _T:
         """As peek(False)."""
-    def put_async(self, item: _T, /) -> Operation[None]:
+    def put_async(self, item: _T) -> Operation[None]:
         """An awaitable that puts an object in, once there is room for it. For tasks. A task that is
         cancelled has put nothing.
         """
@@ -1322,13 +1324,13 @@ class PriorityQueue(Generic[_T]):
         """
     def peek(self, block: bool = True, timeout: float | None = None) -> _T:
         """What get() would return, which stays in the queue. Waits and raises as get() does."""
-    def put_nowait(self, item: _T, /) -> None:
+    def put_nowait(self, item: _T) -> None:
         """As put(item, False). A signal handler or a destructor may call it."""
     def get_nowait(self) -> _T:
         """As get(False)."""
     def peek_nowait(self) -> _T:
         """As peek(False)."""
-    def put_async(self, item: _T, /) -> Operation[None]:
+    def put_async(self, item: _T) -> Operation[None]:
         """An awaitable that puts an object in, once there is room for it. For tasks. A task that is
         cancelled has put nothing.
         """
@@ -1503,7 +1505,7 @@ class SharedSemaphore(Segment):
         """Takes a permit, waiting for it if need be; says whether it was taken. For threads; tasks await
         acquire_async(). Owned permits of processes that died are taken, too.
 
-        timeout is in seconds; None, and as in threading -1, is for ever. Signal handlers run while it waits;
+        timeout is in seconds, None for ever; a negative one is over at once. Signal handlers run while it waits;
         when one raises, nothing is taken.
         """
     def release(self, n: int = 1) -> None:

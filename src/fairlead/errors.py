@@ -167,7 +167,7 @@ class WrongSegmentError(FairleadError, ValueError):
 
 class ChannelClosedError(FairleadError):
     """Nothing more can come, or no receiver is left: the other end of a channel is closed, or this
-    one is. A queue that was shut down is closed, too."""
+    one is (EndClosedError). A queue that was shut down is closed, too."""
 
 
 class EndClosedError(ChannelClosedError):

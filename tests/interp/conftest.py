@@ -54,7 +54,8 @@ class Subinterpreter:
         """Objects of its own for the same primitives, under these names."""
         for name, primitive in primitives.items():
             self.run(
-                f"from fairlead._native import attach as from_handle\n{name} = from_handle({handle(primitive)})\n"
+                "import fairlead.sync; from fairlead._native import attach as from_handle\n"
+                f"{name} = from_handle({handle(primitive)})\n"
             )
 
     def close(self) -> None:

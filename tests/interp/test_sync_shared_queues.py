@@ -34,7 +34,7 @@ from fairlead.sync import (
     channel,
     share,
 )
-from fairlead.sync.extra import ManualClock, ResourceGuard
+from fairlead.sync.extra import ManualClock
 
 QUEUES = (Queue, LifoQueue, PriorityQueue)
 
@@ -267,21 +267,6 @@ def test_rate_limiter_is_shared(new_interpreter: Callable[[], Any]) -> None:
     other.run("assert limiter.statistics() == (0, 2, 1)")
     clock.advance(1)
     assert waiter.result() is True
-
-
-def test_guard_goes_by_its_pickle(new_interpreter: Callable[[], Any]) -> None:
-    guard, other = ResourceGuard("reading"), new_interpreter()
-    other.run(
-        f"import pickle\nguard = pickle.loads({pickle.dumps(share(guard))!r})\n"
-        "with guard: guard_is_busy = guard.statistics().busy\n"
-        "assert guard_is_busy\n"
-    )
-    with guard:
-        other.run(
-            "try: guard.__enter__()\n"
-            "except Exception as error: assert 'already reading' in str(error)\n"
-            "else: raise AssertionError\n"
-        )
 
 
 def test_ends_of_channels_arrive_as_clones_and_close_with_their_interpreter(

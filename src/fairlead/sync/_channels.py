@@ -198,10 +198,16 @@ class OneshotSender(SendingEnd, Generic[T]):
         """Sends the one object. Never waits. ChannelClosedError if the receiver is closed, UsageError if
         one was sent before."""
         try:
-            self.send_nowait(item)
+            super().send_nowait(item)
         except (EndClosedError, QueueFull):  # by this thread, or by another just now
             raise UsageError("a oneshot sends one object, and this one has sent it or was closed") from None
         self.close()
+
+    async def send_async(self, item: T) -> None:  # type: ignore[override] # it never waits
+        """As ``send``."""
+        self.send(item)
+
+    send_nowait = send
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError("cannot pickle 'fairlead.sync.OneshotSender' object: a pickle would be a second one")
@@ -244,6 +250,12 @@ class BroadcastSender(SendingEnd, Generic[T]):
         receivers = line.receivers.value
         line.line.put(item)
         return receivers
+
+    send_nowait = send
+
+    async def send_async(self, item: T) -> int:  # type: ignore[override] # it never waits
+        """As ``send``."""
+        return self.send(item)
 
     def clone(self) -> BroadcastSender[T]:
         """Another sending end. EndClosedError if this one is closed."""

@@ -14,7 +14,7 @@ import pytest
 from waiting import Thread, run, until
 
 from fairlead import errors
-from fairlead.sync import broadcast, channel, oneshot
+from fairlead.sync import broadcast, channel, oneshot, select
 
 pytestmark = pytest.mark.ends_and_free
 
@@ -76,19 +76,38 @@ async def sender_sends(sender: Any) -> None:
 @each_kind
 def test_closed_end_refuses_all_but_closing(make: Callable[[], tuple[Any, Any]]) -> None:
     sender, receiver = make()
+    once = make is KINDS["oneshot"]
     reading = ["receive", "receive_nowait", "clone"]
-    for end, calls in ((sender, ["send", "clone"]), (receiver, reading)):
+    for end, calls in ((sender, ["send", "send_nowait", "clone"]), (receiver, reading)):
+        refused = errors.UsageError if once and end is sender else errors.EndClosedError
         with end:
             pass
         end.close()
         for name in calls:
-            if name == "clone" and make is KINDS["oneshot"]:
+            if name == "clone" and once:
                 continue
-            with pytest.raises(errors.EndClosedError):
-                getattr(end, name)(*([1] if name == "send" else []))
-        with pytest.raises(errors.EndClosedError):
+            with pytest.raises(refused):
+                getattr(end, name)(*([1] if name.startswith("send") else []))
+        with pytest.raises(refused):
             run(end.receive_async() if end is receiver else end.send_async(1))
         assert " closed, " in repr(end)
+
+
+def test_closed_end_neither_sends_nor_receives_though_another_is_open() -> None:
+    sender, receiver = channel(2)
+    others = sender.clone(), receiver.clone()
+    operations = sender.send_async(1), sender.send_async(2)
+    others[0].send("mine")
+    asked = receiver.receive_async(), receiver.receive_async()
+    sender.close()
+    receiver.close()
+    for alone, selected in (operations, asked):
+        with pytest.raises(errors.EndClosedError):
+            run(alone)
+        with pytest.raises(errors.EndClosedError):
+            select(selected)
+    assert others[1].receive_nowait() == "mine"
+    assert others[1].statistics().pending == 0
 
 
 def test_oneshot_sends_one_object_to_one() -> None:

@@ -36,7 +36,7 @@ PyObject *fl_operation_at(fl_state *state, PyObject *wrapper, fl_waitq *waitq, u
     self->conclude = NULL;
     self->finish = finish;
     self->staked = self->attempted = false;
-    self->entered = NULL;
+    self->refuses = NULL;
     self->wanted = wanted;
     self->phase = FL_OPERATION_NEW;
     PyObject_GC_Track(self);
@@ -56,10 +56,10 @@ static fl_stake stake(fl_operation *self)
     return fl_operation_stake(self, named ? fl_owner_named(state) : fl_owner_task());
 }
 
-PyObject *fl_operation_then(PyObject *op, fl_entered entered)
+PyObject *fl_operation_unless(PyObject *op, fl_refuses refuses)
 {
     if (op != NULL) {
-        ((fl_operation *)op)->entered = entered;
+        ((fl_operation *)op)->refuses = refuses;
     }
     return op;
 }
@@ -179,9 +179,10 @@ bool fl_operation_take(fl_operation *self, fl_stake stake)
 static int begin(fl_operation *self)
 {
     fl_waitq *waitq = self->waitq;
-    int taken = self->attempted         ? 0
-                : self->attempt != NULL ? self->attempt(self->wrapper, &self->wanted)
-                                        : fl_operation_take(self, stake(self));
+    int taken = fl_operation_is_refused(self) ? FL_REFUSAL
+                : self->attempted             ? 0
+                : self->attempt != NULL       ? self->attempt(self->wrapper, &self->wanted)
+                                              : fl_operation_take(self, stake(self));
     if (taken) {
         return taken;
     }
@@ -205,8 +206,8 @@ static int begin(fl_operation *self)
     self->waiter->request = self->wrapper;
     fl_store(&self->waiter->payload, Py_NewRef(future), release); /* pairs with the mailbox's taking it out */
     outcome = fl_waitq_enter(self->waiter);
-    if (!outcome && self->entered != NULL) {
-        self->entered(self->wrapper);
+    if (!outcome) {
+        fl_operation_is_refused(self);
     }
     if (!outcome && fl_load(&self->waiter->state, acquire) == FL_REFUSED) { /* pairs with fl_waitq_refuse */
         outcome = FL_REFUSAL;

@@ -21,7 +21,7 @@ typedef struct {
     fl_attempt attempt; /* NULL: the wait queue's */
     fl_conclude conclude; /* NULL: `finish` */
     fl_finish finish;
-    fl_entered entered; /* NULL: nothing is to be done once it is queued */
+    fl_refuses refuses; /* NULL: the wait queue alone says whether it is closed */
     fl_stake stake; /* where it is `staked`; else that of the task that awaits it */
     bool staked;
     uint32_t wanted;
@@ -52,10 +52,11 @@ static inline fl_stake fl_operation_stake(const fl_operation *self, uint64_t hol
 {
     return self->staked ? self->stake : FL_HOLDER(holder);
 }
-/* Takes without waiting: 1: taken; 0: not there, and *wanted is; -1: an exception. */
+/* Takes without waiting: 1: taken; 0: not there, and *wanted is; FL_REFUSAL; -1: an exception. */
 int fl_operation_attempt(fl_operation *self, uint64_t holder, uint32_t *wanted);
-/* Its waiter has entered its queue. */
-void fl_operation_entered(fl_operation *self);
+/* Whether what it wants is closed (fl_operation_unless). To be asked before it takes and once its waiter is
+   in the queue, which is refused then. */
+bool fl_operation_is_refused(fl_operation *self);
 /* It is over: what awaiting it would return, or NULL with an exception. */
 PyObject *fl_operation_finish(fl_operation *self, uint32_t wanted, bool refused);
 /* From now on nothing else can await it; the selection keeps it until no waiter refers to it. -1: an

@@ -31,17 +31,16 @@ bool fl_operation_selectable(fl_state *state, PyObject *op)
 
 int fl_operation_attempt(fl_operation *self, uint64_t holder, uint32_t *wanted)
 {
-    int taken = self->attempt != NULL ? self->attempt(self->wrapper, &self->wanted)
-                                      : fl_operation_take(self, fl_operation_stake(self, holder));
+    int taken = fl_operation_is_refused(self) ? FL_REFUSAL
+                : self->attempt != NULL       ? self->attempt(self->wrapper, &self->wanted)
+                                              : fl_operation_take(self, fl_operation_stake(self, holder));
     *wanted = self->wanted;
     return taken;
 }
 
-void fl_operation_entered(fl_operation *self)
+bool fl_operation_is_refused(fl_operation *self)
 {
-    if (self->entered != NULL) {
-        self->entered(self->wrapper);
-    }
+    return self->refuses != NULL && self->refuses(self->wrapper);
 }
 
 PyObject *fl_operation_finish(fl_operation *self, uint32_t wanted, bool refused)

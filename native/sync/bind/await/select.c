@@ -23,54 +23,79 @@ static uint32_t any_place(uint32_t count)
     return (uint32_t)(((uint64_t)(turn * 2654435769u ^ turn >> 7) * count) >> 32);
 }
 
-PyObject *fl_selected(fl_state *state, PyObject *cases, uint32_t place, uint32_t wanted, bool refused)
+PyObject *fl_selected(fl_state *state, const fl_cases *cases, uint32_t place, uint32_t wanted, bool refused)
 {
-    PyObject *value = fl_operation_finish(fl_select_case(cases, place), wanted, refused), *index, *record;
-    if (value == NULL) {
-        return NULL;
-    }
-    index = PyLong_FromUnsignedLong(place);
-    record = index == NULL ? NULL : PyStructSequence_New(state->selected_type);
+    PyObject *value = fl_operation_finish(fl_select_case(cases, place), wanted, refused);
+    PyObject *record = value == NULL ? NULL : PyStructSequence_New(state->selected_type);
     if (record == NULL) {
-        Py_XDECREF(index);
-        Py_DECREF(value);
+        Py_XDECREF(value);
         return NULL;
     }
-    PyStructSequence_SetItem(record, 0, index);
+    PyStructSequence_SetItem(record, 0, Py_NewRef(PyTuple_GET_ITEM(cases->labels, place)));
     PyStructSequence_SetItem(record, 1, value);
     return record;
 }
 
-/* Whether these are cases, as a new tuple; NULL with an exception set. */
-static PyObject *checked(fl_state *state, PyObject *const *args, Py_ssize_t count)
+void fl_cases_clear(fl_cases *cases)
 {
-    if (count == 0) {
-        PyErr_SetString(PyExc_TypeError, "select() needs something to choose from");
-        return NULL;
-    }
-    for (Py_ssize_t i = 0; i < count; i++) {
-        if (!fl_operation_selectable(state, args[i])) {
-            return NULL;
-        }
-        for (Py_ssize_t before = 0; before < i; before++) {
-            if (args[before] == args[i]) {
-                PyErr_SetString(PyExc_ValueError, "a case is given twice, call it for each");
-                return NULL;
-            }
-        }
-    }
-    PyObject *cases = PyTuple_New(count);
-    for (Py_ssize_t i = 0; cases != NULL && i < count; i++) {
-        PyTuple_SET_ITEM(cases, i, Py_NewRef(args[i]));
-    }
-    return cases;
+    Py_CLEAR(cases->operations);
+    Py_CLEAR(cases->labels);
 }
 
-/* The place of one that could be taken without waiting; -1: none, and *wanted is set for each; -2: an
-   exception. */
-static Py_ssize_t take_one(PyObject *cases, uint64_t owner, uint32_t first, uint32_t *wanted)
+/* Puts one at the end of both; 0, or -1 with an exception set. */
+static int add_case(fl_state *state, PyObject *operations, PyObject *labels, PyObject *operation,
+                    PyObject *label)
 {
-    uint32_t count = (uint32_t)PyTuple_GET_SIZE(cases);
+    if (label == NULL || !fl_operation_selectable(state, operation)) {
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(operations); i++) {
+        if (PyList_GET_ITEM(operations, i) == operation) {
+            PyErr_SetString(PyExc_ValueError, "a case is given twice, call it for each");
+            return -1;
+        }
+    }
+    return PyList_Append(operations, operation) < 0 ? -1 : PyList_Append(labels, label);
+}
+
+/* The cases of a call, by position and by name, and *timeout if it is among the names and wanted; 0, or -1
+   with an exception set. */
+static int parse_cases(fl_state *state, PyObject *const *args, Py_ssize_t count, PyObject *kwnames,
+                       PyObject **timeout, fl_cases *cases)
+{
+    PyObject *operations = PyList_New(0), *labels = PyList_New(0);
+    Py_ssize_t all = count + (kwnames == NULL ? 0 : PyTuple_GET_SIZE(kwnames));
+    int parsed = operations == NULL || labels == NULL ? -1 : 0;
+    for (Py_ssize_t i = 0; i < all && parsed == 0; i++) {
+        PyObject *label = i < count ? PyLong_FromSsize_t(i) : Py_NewRef(PyTuple_GET_ITEM(kwnames, i - count));
+        if (i >= count && PyUnicode_CompareWithASCIIString(label, "timeout") == 0) {
+            *timeout = args[i];
+        } else {
+            parsed = add_case(state, operations, labels, args[i], label);
+        }
+        Py_XDECREF(label);
+    }
+    *cases = (fl_cases){NULL, NULL};
+    if (parsed == 0 && PyList_GET_SIZE(operations) == 0) {
+        PyErr_SetString(PyExc_TypeError, "select() needs something to choose from");
+    } else if (parsed == 0) {
+        *cases = (fl_cases){PyList_AsTuple(operations), PyList_AsTuple(labels)};
+    }
+    Py_XDECREF(operations);
+    Py_XDECREF(labels);
+    if (cases->operations == NULL || cases->labels == NULL) {
+        fl_cases_clear(cases);
+        return -1;
+    }
+    return 0;
+}
+
+/* The place of one that could be taken without waiting, or is refused; -1: none, and *wanted is set for each; -2: an
+   exception. */
+static Py_ssize_t take_one(const fl_cases *cases, uint64_t owner, uint32_t first, uint32_t *wanted,
+                           bool *refused)
+{
+    uint32_t count = (uint32_t)PyTuple_GET_SIZE(cases->operations);
     for (uint32_t i = 0; i < count; i++) {
         if (fl_operation_spend(fl_select_case(cases, i)) < 0) {
             return -2;
@@ -80,16 +105,17 @@ static Py_ssize_t take_one(PyObject *cases, uint64_t owner, uint32_t first, uint
         uint32_t place = (first + i) % count;
         int taken = fl_operation_attempt(fl_select_case(cases, place), owner, &wanted[place]);
         if (taken != 0) {
+            *refused = taken == FL_REFUSAL;
             return taken < 0 ? -2 : (Py_ssize_t)place;
         }
     }
     return -1;
 }
 
-bool fl_select_at_once(fl_select_room *room, fl_state *state, PyObject *cases, uint64_t owner,
+bool fl_select_at_once(fl_select_room *room, fl_state *state, const fl_cases *cases, uint64_t owner,
                        PyObject **result)
 {
-    uint32_t count = (uint32_t)PyTuple_GET_SIZE(cases);
+    uint32_t count = (uint32_t)PyTuple_GET_SIZE(cases->operations);
     *result = NULL;
     *room = (fl_select_room){.choice = {.count = count}, .first = any_place(count)};
     room->choice.waiters = calloc(count, sizeof *room->choice.waiters);
@@ -98,9 +124,10 @@ bool fl_select_at_once(fl_select_room *room, fl_state *state, PyObject *cases, u
         PyErr_NoMemory();
         return true;
     }
-    Py_ssize_t taken = take_one(cases, owner, room->first, room->wanted);
+    bool refused = false;
+    Py_ssize_t taken = take_one(cases, owner, room->first, room->wanted, &refused);
     if (taken >= 0) {
-        *result = fl_selected(state, cases, (uint32_t)taken, room->wanted[taken], false);
+        *result = fl_selected(state, cases, (uint32_t)taken, room->wanted[taken], refused);
     }
     return taken != -1;
 }
@@ -111,7 +138,7 @@ void fl_select_free(fl_select_room *room)
     free(room->wanted);
 }
 
-void fl_select_prepare(fl_waiter *waiter, fl_choice *choice, PyObject *cases, uint32_t place)
+void fl_select_prepare(fl_waiter *waiter, fl_choice *choice, const fl_cases *cases, uint32_t place)
 {
     const fl_operation *operation = fl_select_case(cases, place);
     waiter->stake = fl_operation_stake(operation, waiter->stake.holder);
@@ -120,11 +147,11 @@ void fl_select_prepare(fl_waiter *waiter, fl_choice *choice, PyObject *cases, ui
     waiter->place_in_choice = place;
 }
 
-void fl_select_begin(fl_choice *choice, PyObject *cases, uint32_t first)
+void fl_select_begin(fl_choice *choice, const fl_cases *cases, uint32_t first)
 {
     fl_choice_begin(choice, first);
     for (uint32_t i = 0; i < choice->count; i++) {
-        fl_operation_entered(fl_select_case(cases, i));
+        fl_operation_is_refused(fl_select_case(cases, i));
     }
 }
 
@@ -132,7 +159,7 @@ void fl_select_begin(fl_choice *choice, PyObject *cases, uint32_t first)
 #define LOOK_NS 50000000
 
 /* All waiters are initialized, and none is queued. As fl_wait_thread; 1: *winner is GRANTED or REFUSED. */
-static int wait_in_thread(fl_choice *choice, PyObject *cases, uint32_t first, int64_t deadline, uint32_t *winner)
+static int wait_in_thread(fl_choice *choice, const fl_cases *cases, uint32_t first, int64_t deadline, uint32_t *winner)
 {
     fl_select_begin(choice, cases, first);
     for (;;) {
@@ -162,7 +189,7 @@ static int wait_in_thread(fl_choice *choice, PyObject *cases, uint32_t first, in
     }
 }
 
-static PyObject *select_in_thread(fl_state *state, PyObject *cases, int64_t deadline)
+static PyObject *select_in_thread(fl_state *state, const fl_cases *cases, int64_t deadline)
 {
     fl_select_room room;
     PyObject *result;
@@ -198,32 +225,41 @@ static PyObject *select_in_thread(fl_state *state, PyObject *cases, int64_t dead
 static PyObject *select_one(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     fl_state *state = fl_state_of(module);
+    fl_cases cases;
+    PyObject *timeout = NULL, *result = NULL;
     int64_t deadline;
-    if (fl_timeout_argument("select", args + count, 0, kwnames, &deadline) < 0) {
+    if (parse_cases(state, args, count, kwnames, &timeout, &cases) < 0) {
         return NULL;
     }
-    PyObject *cases = checked(state, args, count), *result = NULL;
-    int greenlet = cases == NULL ? -1 : fl_in_greenlet(state);
+    int greenlet = fl_deadline_parse(NULL, timeout, &deadline) < 0 ? -1 : fl_in_greenlet(state);
     if (greenlet == 0) {
-        result = select_in_thread(state, cases, deadline);
+        result = select_in_thread(state, &cases, deadline);
     } else if (greenlet > 0) {
-        result = fl_greenlet_wait(fl_selection_new(state, cases), deadline);
+        result = fl_greenlet_wait(fl_selection_new(state, &cases), deadline);
     }
-    Py_XDECREF(cases);
+    fl_cases_clear(&cases);
     return result;
 }
 
-static PyObject *select_async(PyObject *module, PyObject *const *args, Py_ssize_t count)
+static PyObject *select_async(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     fl_state *state = fl_state_of(module);
-    PyObject *cases = checked(state, args, count);
-    PyObject *made = cases == NULL ? NULL : fl_selection_new(state, cases);
-    Py_XDECREF(cases);
+    fl_cases cases;
+    PyObject *timeout = NULL, *made = NULL;
+    if (parse_cases(state, args, count, kwnames, &timeout, &cases) < 0) {
+        return NULL;
+    }
+    if (timeout == NULL) {
+        made = fl_selection_new(state, &cases);
+    } else {
+        PyErr_SetString(PyExc_TypeError, "select_async() takes no timeout, use that of the event loop's library");
+    }
+    fl_cases_clear(&cases);
     return made;
 }
 
 PyMethodDef fl_select_functions[] = {
     {"select", FL_FAST_NAMED(select_one), METH_FASTCALL | METH_KEYWORDS, FL_DOC(module, select)},
-    {"select_async", FL_FAST(select_async), METH_FASTCALL, FL_DOC(module, select_async)},
+    {"select_async", FL_FAST_NAMED(select_async), METH_FASTCALL | METH_KEYWORDS, FL_DOC(module, select_async)},
     {NULL, NULL, 0, NULL},
 };

@@ -7,18 +7,19 @@ typedef enum { NEW, WAITING, OVER } phase;
 
 typedef struct {
     fl_awaitable awaitable;
-    PyObject *cases; /* a tuple of operations; NULL: over */
+    fl_cases cases;
     fl_choice choice; /* its waiters are the mailbox's while it waits, and NULL otherwise */
     phase phase;
 } selection;
 
 static const fl_awaitable_ops ops;
 
-PyObject *fl_selection_new(fl_state *state, PyObject *cases)
+PyObject *fl_selection_new(fl_state *state, fl_cases *cases)
 {
     selection *self = PyObject_GC_New(selection, state->selection_type);
     if (self != NULL) {
-        self->cases = Py_NewRef(cases);
+        self->cases = *cases;
+        *cases = (fl_cases){NULL, NULL};
         self->awaitable.ops = &ops;
         self->awaitable.inner = NULL;
         self->choice = (fl_choice){0};
@@ -67,7 +68,7 @@ static PySendResult end_early(PyObject *op, PyObject **result)
     forget(self);
     PyErr_Restore(type, value, traceback);
     if (stands) {
-        *result = fl_selected(PyType_GetModuleState(Py_TYPE(self)), self->cases, winner, 0, false);
+        *result = fl_selected(PyType_GetModuleState(Py_TYPE(self)), &self->cases, winner, 0, false);
     }
     return *result == NULL ? PYGEN_ERROR : PYGEN_RETURN;
 }
@@ -93,7 +94,7 @@ static PyObject *end(selection *self, fl_state *state)
     self->phase = OVER;
     forget(self);
     if (taken || refused) {
-        return fl_selected(state, self->cases, winner, wanted, refused);
+        return fl_selected(state, &self->cases, winner, wanted, refused);
     }
     return fl_raise(state, LoopClosedError,
                     "the event loop of this task was closed, or its future completed by another");
@@ -111,12 +112,12 @@ static int enter_all(selection *self, fl_state *state, const uint32_t *wanted, u
     PyObject *future = fl_mailbox_future(mailbox, false, &body);
     bool whole = future != NULL && fl_await_future(future, &self->awaitable.inner) == 0;
     for (uint32_t i = 0; i < self->choice.count && whole; i++) {
-        fl_waitq *waitq = fl_select_case(self->cases, i)->waitq;
+        fl_waitq *waitq = fl_select_case(&self->cases, i)->waitq;
         fl_waiter *waiter = fl_mailbox_waiter(body, waitq, wanted[i], FL_HOLDER(fl_owner_task()));
         self->choice.waiters[i] = waiter;
         whole = waiter != NULL;
         if (whole) {
-            fl_select_prepare(waiter, &self->choice, self->cases, i);
+            fl_select_prepare(waiter, &self->choice, &self->cases, i);
             fl_store(&waiter->payload, Py_NewRef(future),
                      release); /* pairs with the mailbox's taking it out */
         } else {
@@ -124,7 +125,7 @@ static int enter_all(selection *self, fl_state *state, const uint32_t *wanted, u
         }
     }
     if (whole) {
-        fl_select_begin(&self->choice, self->cases, first);
+        fl_select_begin(&self->choice, &self->cases, first);
         self->phase = WAITING;
     } else {
         Py_CLEAR(self->awaitable.inner);
@@ -140,7 +141,7 @@ static PyObject *begin(selection *self, fl_state *state)
 {
     fl_select_room room;
     PyObject *result;
-    if (!fl_select_at_once(&room, state, self->cases, fl_owner_task(), &result)) {
+    if (!fl_select_at_once(&room, state, &self->cases, fl_owner_task(), &result)) {
         self->choice = room.choice;
         room.choice.waiters = NULL;
         if (enter_all(self, state, room.wanted, room.first) == 0 && fl_choice_decided(&self->choice)) {
@@ -187,7 +188,8 @@ static int selection_traverse(PyObject *op, visitproc visit, void *arg)
 {
     selection *self = (selection *)op;
     Py_VISIT(Py_TYPE(op));
-    Py_VISIT(self->cases);
+    Py_VISIT(self->cases.operations);
+    Py_VISIT(self->cases.labels);
     Py_VISIT(self->awaitable.inner);
     for (uint32_t i = 0; self->choice.waiters != NULL && i < self->choice.count; i++) {
         if (self->choice.waiters[i] != NULL) { /* made by now */
@@ -206,7 +208,7 @@ static int selection_clear(PyObject *op)
     give_up(op);
     PyErr_Restore(type, value, traceback);
     Py_CLEAR(self->awaitable.inner);
-    Py_CLEAR(self->cases);
+    fl_cases_clear(&self->cases);
     return 0;
 }
 

@@ -276,11 +276,11 @@ int fl_wait_in_place(fl_state *state, fl_waiter *waiter, int64_t deadline)
 
 int fl_wait_thread(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake stake, int64_t deadline)
 {
-    return fl_wait_thread_then(what, waitq, wanted, stake, deadline, NULL);
+    return fl_wait_thread_unless(what, waitq, wanted, stake, deadline, NULL);
 }
 
-int fl_wait_thread_then(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake stake, int64_t deadline,
-                        fl_entered entered)
+int fl_wait_thread_unless(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake stake,
+                          int64_t deadline, fl_refuses refuses)
 {
     int outcome = fl_wait_greenlet(what, waitq, wanted, stake, deadline);
     if (outcome != FL_NO_GREENLET) {
@@ -291,8 +291,8 @@ int fl_wait_thread_then(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_sta
         return -1;
     }
     bool taken = fl_waitq_enter(waiter);
-    if (!taken && entered != NULL) {
-        entered(what);
+    if (!taken && refuses != NULL) {
+        refuses(what);
     }
     outcome = taken ? 1 : fl_wait_in_place(fl_wrapper_state(what), waiter, deadline);
     fl_thread_waiter_done(waiter);

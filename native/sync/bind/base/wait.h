@@ -97,10 +97,11 @@ int fl_wait_parse(PyObject *blocking, PyObject *timeout, int64_t *wait);
    object that it waits for, which is what sync.waits() shows. */
 #define FL_REFUSAL 2
 int fl_wait_thread(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake stake, int64_t deadline);
-/* The same; `entered` is called once it is queued, and may refuse it. */
-typedef void (*fl_entered)(PyObject *what);
-int fl_wait_thread_then(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake stake, int64_t deadline,
-                        fl_entered entered);
+/* The same, for what may be closed meanwhile; `refuses` is called once it is queued, says whether it was, and
+   refuses its waiters then. */
+typedef bool (*fl_refuses)(PyObject *what);
+int fl_wait_thread_unless(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake stake,
+                          int64_t deadline, fl_refuses refuses);
 
 /* Before a thread waits: -1 with a DeadlockError, if a task runs in it, unless blocking is allowed there. */
 extern fl_atomic(bool) fl_blocking_allowed;
@@ -181,8 +182,8 @@ PyObject *fl_operation_of(fl_state *state, PyObject *wrapper, uint32_t wanted, f
 PyObject *fl_operation_enter(fl_state *state, PyObject *wrapper, uint32_t wanted, fl_attempt attempt,
                              fl_conclude conclude);
 
-/* The same awaitable (NULL: an exception is set): once it is queued, this is called, and may refuse it. */
-PyObject *fl_operation_then(PyObject *operation, fl_entered entered);
+/* The same awaitable (NULL: an exception is set), for what may be closed meanwhile: it takes nothing then. */
+PyObject *fl_operation_unless(PyObject *operation, fl_refuses refuses);
 
 /* Queues it now, in the task that is going to await it: -1 with an exception set, and it is of no use. It
    must be one that cannot take at once. */

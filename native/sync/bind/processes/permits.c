@@ -48,8 +48,11 @@ static const fl_shm_type permits_kind = {
 
 static PyObject *permits_acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
+    static const char *const names[] = {"blocking", "timeout", NULL};
+    PyObject *values[2];
     int64_t deadline;
-    if (fl_acquire_arguments("acquire", args, count, kwnames, &deadline) < 0) {
+    if (fl_arguments("acquire", names, args, count, kwnames, values) < 0 ||
+        fl_deadline_parse(values[0], values[1], &deadline) < 0) {
         return NULL;
     }
     int result = fl_shm_wait_thread(self, permits_attempt, NULL, deadline);

@@ -101,7 +101,7 @@ fl_shared *fl_bounded_share(PyObject *op, uint32_t type)
     fl_storage *storage = ((fl_bounded *)op)->storage;
     if (storage->elements.count > 0) {
         return fl_raise(fl_wrapper_state(op), UsageError,
-                        "hand a queue to another interpreter before something is put into it");
+                        "share() a queue before something is put into it");
     }
     fl_shared *shared = fl_shared_new(fl_wrapper_waitq(op), type, storage, storage_free);
     if (shared == NULL) {

@@ -120,12 +120,14 @@ void fl_reader_close(PyObject *op)
     FL_WAKING(fl_waitq_refuse_of(self->wrapper.waitq, op));
 }
 
-/* By one that has entered the queue: if it was closed as that did, it is refused now. */
-static void look_again(PyObject *op)
+/* When one has entered the queue: whether it was closed. Who waits is refused then. */
+static bool refuses(PyObject *op)
 {
-    if (fl_load(&((reader *)op)->closed, acquire)) { /* pairs with fl_reader_close */
+    bool is_closed = fl_load(&((reader *)op)->closed, acquire); /* pairs with fl_reader_close */
+    if (is_closed) {
         fl_reader_close(op);
     }
+    return is_closed;
 }
 
 PyObject *fl_reader_receive(PyObject *op, int64_t deadline)
@@ -138,8 +140,8 @@ PyObject *fl_reader_receive(PyObject *op, int64_t deadline)
             return object;
         }
         int outcome = deadline == 0 ? 0
-                                    : fl_wait_thread_then(op, self->wrapper.waitq, seen(self), (fl_stake){0},
-                                                          deadline, look_again);
+                                    : fl_wait_thread_unless(op, self->wrapper.waitq, seen(self), (fl_stake){0},
+                                                          deadline, refuses);
         if (outcome < 0) {
             return NULL;
         }
@@ -168,7 +170,7 @@ static PyObject *conclude(PyObject *op, uint32_t Py_UNUSED(wanted), bool Py_UNUS
 
 PyObject *fl_reader_receive_async(PyObject *op)
 {
-    return fl_operation_then(fl_operation_of(fl_wrapper_state(op), op, 0, attempt, conclude), look_again);
+    return fl_operation_unless(fl_operation_of(fl_wrapper_state(op), op, 0, attempt, conclude), refuses);
 }
 
 static PyObject *reader_clone(PyObject *op, PyObject *Py_UNUSED(ignored))

@@ -50,12 +50,14 @@ static void refuse_own(PyObject *op)
     }
 }
 
-/* By one that has entered the queue: if the end was closed as it did, it is refused now. */
-static void look_again(PyObject *op)
+/* Before one takes, and when it has entered the queue: whether the end was closed. Who waits is refused then. */
+static bool refuses(PyObject *op)
 {
-    if (is_closed(op)) {
+    bool closed = is_closed(op);
+    if (closed) {
         refuse_own(op);
     }
+    return closed;
 }
 
 static void *raise_unmet(PyObject *op, int result)
@@ -85,7 +87,7 @@ static int take(PyObject *op, int64_t deadline)
         return 1;
     }
     return deadline == 0 ? fl_sem_closed(waitq) ? FL_REFUSAL : 0
-                         : fl_wait_thread_then(op, waitq, 1, (fl_stake){0}, deadline, look_again);
+                         : fl_wait_thread_unless(op, waitq, 1, (fl_stake){0}, deadline, refuses);
 }
 
 /* A meeting, by this side; the handoff, which is stolen, is in *place, and then what came. */
@@ -102,7 +104,7 @@ static int meet(PyObject *op, fl_handoff **place, int64_t deadline)
         return 1;
     }
     return deadline == 0 ? fl_meeting_closed(waitq) ? FL_REFUSAL : 0
-                         : fl_wait_thread_then(op, waitq, side, fl_meeting_place(place), deadline, look_again);
+                         : fl_wait_thread_unless(op, waitq, side, fl_meeting_place(place), deadline, refuses);
 }
 
 /* What a greenlet's wait ends with is never None, which says that its time was over. */
@@ -114,7 +116,7 @@ static PyObject *finish_in_greenlet(PyObject *Py_UNUSED(op), PyObject *item, boo
 static PyObject *operation_of_meeting(PyObject *op, fl_handoff *handoff, fl_finish finish)
 {
     fl_meeting_side side = ((channel_end *)op)->sends ? FL_MEET_SEND : FL_MEET_RECEIVE;
-    return fl_operation_then(fl_operation_meeting(fl_wrapper_state(op), op, side, handoff, finish), look_again);
+    return fl_operation_unless(fl_operation_meeting(fl_wrapper_state(op), op, side, handoff, finish), refuses);
 }
 
 /* Steals the handoff. A new reference to what came, None for a sender; NULL with an exception. */
@@ -140,11 +142,22 @@ static PyObject *meet_within(PyObject *op, fl_handoff *handoff, int64_t deadline
     return result == 1 ? came : raise_unmet(op, result);
 }
 
+/* For the other side of a Rendezvous, by whose queue alone it may go; NULL with an exception. */
+static fl_handoff *handoff_of(PyObject *op, PyObject *item)
+{
+    PyObject *line = line_of((channel_end *)op);
+    if (!Py_IS_TYPE(line, fl_wrapper_state(line)->rendezvous_type)) {
+        PyErr_SetString(PyExc_TypeError, "a broadcast sends by itself");
+        return NULL;
+    }
+    return fl_handoff_new(item);
+}
+
 static PyObject *send_within(PyObject *op, PyObject *item, int64_t deadline)
 {
     fl_bounded *queue = queue_of((channel_end *)op);
     if (queue == NULL) {
-        fl_handoff *handoff = fl_handoff_new(item);
+        fl_handoff *handoff = handoff_of(op, item);
         return handoff == NULL ? NULL : meet_within(op, handoff, deadline);
     }
     int result = take(op, deadline);
@@ -190,11 +203,11 @@ static PyObject *finish_sent(PyObject *op, PyObject *Py_UNUSED(item), bool refus
 static PyObject *sending_send_async(PyObject *op, PyObject *item)
 {
     if (queue_of((channel_end *)op) == NULL) {
-        fl_handoff *handoff = fl_handoff_new(item);
+        fl_handoff *handoff = handoff_of(op, item);
         return handoff == NULL ? NULL : operation_of_meeting(op, handoff, finish_sent);
     }
-    return fl_operation_then(
-        fl_operation_at(fl_wrapper_state(op), op, fl_wrapper_waitq(op), 1, finish_put, item), look_again);
+    return fl_operation_unless(
+        fl_operation_at(fl_wrapper_state(op), op, fl_wrapper_waitq(op), 1, finish_put, item), refuses);
 }
 
 static PyObject *receive_within(PyObject *op, int64_t deadline)
@@ -242,7 +255,7 @@ static PyObject *receiving_receive_async(PyObject *op, PyObject *Py_UNUSED(ignor
     if (queue_of(self) == NULL) {
         return operation_of_meeting(op, NULL, finish_received);
     }
-    return fl_operation_then(fl_operation_new(fl_wrapper_state(op), op, 1, finish_get), look_again);
+    return fl_operation_unless(fl_operation_new(fl_wrapper_state(op), op, 1, finish_get), refuses);
 }
 
 /* It was the last of its kind. */

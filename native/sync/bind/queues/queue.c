@@ -51,9 +51,27 @@ static PyObject *queue_put(PyObject *op, PyObject *const *args, Py_ssize_t count
     return put_within(self, values[0], deadline);
 }
 
-static PyObject *queue_put_nowait(PyObject *op, PyObject *item)
+/* The one argument of a call; NULL with an exception set. */
+static PyObject *item_of(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    return put_within(fl_bounded_begin(op), item, 0);
+    static const char *const names[] = {"item", NULL};
+    PyObject *item = count == 1 ? args[0] : NULL;
+    if (count == 1 && kwnames == NULL) {
+        return item;
+    }
+    if (fl_arguments(function, names, args, count, kwnames, &item) < 0) {
+        return NULL;
+    }
+    if (item == NULL) {
+        PyErr_Format(PyExc_TypeError, "%s() missing required argument 'item'", function);
+    }
+    return item;
+}
+
+static PyObject *queue_put_nowait(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
+{
+    PyObject *item = item_of("put_nowait", args, count, kwnames);
+    return item == NULL ? NULL : put_within(fl_bounded_begin(op), item, 0);
 }
 
 static PyObject *finish_put(PyObject *op, PyObject *item, bool refused)
@@ -67,8 +85,12 @@ static PyObject *finish_put(PyObject *op, PyObject *item, bool refused)
     Py_RETURN_NONE;
 }
 
-static PyObject *queue_put_async(PyObject *op, PyObject *item)
+static PyObject *queue_put_async(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
+    PyObject *item = item_of("put_async", args, count, kwnames);
+    if (item == NULL) {
+        return NULL;
+    }
     fl_waitq *slots = fl_bounded_begin(op)->storage->slots;
     if (slots == NULL) {
         return fl_bounded_store((fl_bounded *)op, item) < 0 ? NULL : fl_operation_done(fl_wrapper_state(op));
@@ -137,11 +159,8 @@ static PyObject *queue_task_done(PyObject *op, PyObject *Py_UNUSED(ignored))
 
 static PyObject *queue_join(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    static const char *const names[] = {"timeout", NULL};
-    PyObject *timeout;
     int64_t deadline;
-    if (fl_arguments("join", names, args, count, kwnames, &timeout) < 0 ||
-        fl_queue_deadline(NULL, timeout, &deadline) < 0) {
+    if (fl_timeout_argument("join", args, count, kwnames, &deadline) < 0) {
         return NULL;
     }
     fl_bounded *self = fl_bounded_begin(op);

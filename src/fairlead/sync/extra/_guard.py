@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fairlead.errors import ResourceBusyError
 from fairlead.sync import Lock
+from fairlead.sync.extra._common import refuse_pickling
 
 
 class ResourceGuardStatistics(NamedTuple):
@@ -41,15 +42,7 @@ class ResourceGuard:
         """A record of the moment."""
         return ResourceGuardStatistics(self._lock.locked())
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _elsewhere, (self._action, self._lock)
+    __reduce__ = refuse_pickling
 
     def __repr__(self) -> str:
         return f"<fairlead.sync.extra.ResourceGuard {'busy' if self._lock.locked() else 'free'}>"
-
-
-def _elsewhere(action: str, lock: Lock) -> ResourceGuard:
-    """The same guard in the interpreter that these have come to."""
-    guard = ResourceGuard(action)
-    guard._lock = lock
-    return guard
