@@ -486,7 +486,7 @@ CALLS = [
     _get_call("fair Queue.get", partial(_get, partial(Queue, fair=True), "get")),
     _put_call("fair Queue.put", partial(_put, partial(Queue, fair=True))),
     Call("Queue.peek", partial(_get, Queue, "peek"), QueueEmpty, refuses=True),
-    _no_case("Queue.join", _join, refuses=True),
+    _no_case("Queue.join", _join),
     _get_call("channel.receive", partial(_receive, channel, False), kind="Receiver"),
     _put_call("channel.send", partial(_send, 1), kind="Sender"),
     Call("channel.wait_closed", _wait_closed, kind="CountdownEvent"),
