@@ -99,7 +99,10 @@ fl_sim *fl_sim_new(const fl_sim_config *config)
         sim->cores[c] = (fl_core){.thread = NO_ACTOR, .last = NO_ACTOR};
     }
     for (uint32_t s = 0; s < config->semaphores_count; s++) {
-        sim->semaphores[s] = (fl_sim_semaphore){.count = config->semaphores[s], .sleepers = {NO_ACTOR, NO_ACTOR}};
+        sim->semaphores[s] = (fl_sim_semaphore){
+            .count = config->semaphores[s],
+            .sleepers = {NO_ACTOR, NO_ACTOR},
+        };
     }
     sim->waiters = (fl_sleepers){NO_ACTOR, NO_ACTOR};
     sim->holder = sim->last_holder = sim->switch_waiter = NO_ACTOR;

@@ -1,5 +1,5 @@
-/* Condition: its whole wait in one call, or in one awaitable (notice.c), so that no signal handler runs between
- * its steps.
+/* Condition: its whole wait in one call, or in one awaitable (notice.c), so that no signal handler runs
+ * between its steps.
  *
  * The wait ends with the lock, whatever ends it: a waiter that was notified is served by the lock's queue
  * (sync/coordination/condition.h); one that was not leaves, and takes the lock again. An exception that comes
@@ -174,7 +174,8 @@ static PyObject *condition_notify_all(PyObject *op, PyObject *Py_UNUSED(ignored)
 #define AS_THE_LOCK(name)                                                                                   \
     static PyObject *condition_##name(PyObject *op, PyObject *ignored)                                     \
     {                                                                                                      \
-        return ((fl_condition_wrapper *)op)->as->name(((fl_condition_wrapper *)op)->lock, ignored);                              \
+        fl_condition_wrapper *self = (fl_condition_wrapper *)op;                                           \
+        return self->as->name(self->lock, ignored);                                                        \
     }
 AS_THE_LOCK(enter)
 AS_THE_LOCK(aenter)
@@ -196,15 +197,17 @@ static PyObject *condition_aexit(PyObject *op, PyObject *const *Py_UNUSED(args),
 
 static PyObject *condition_acquire(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    return ((fl_condition_wrapper *)op)->as->acquire(((fl_condition_wrapper *)op)->lock, args, count, kwnames);
+    fl_condition_wrapper *self = (fl_condition_wrapper *)op;
+    return self->as->acquire(self->lock, args, count, kwnames);
 }
 
 static PyObject *condition_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
+    fl_condition_wrapper *self = (fl_condition_wrapper *)op;
     PyObject *record = PyStructSequence_New(fl_wrapper_state(op)->condition_statistics);
     if (record != NULL) {
         PyObject *waiting = PyLong_FromUnsignedLong(fl_waitq_waiting(fl_wrapper_waitq(op)));
-        PyObject *lock = ((fl_condition_wrapper *)op)->as->statistics(((fl_condition_wrapper *)op)->lock, NULL);
+        PyObject *lock = self->as->statistics(self->lock, NULL);
         PyStructSequence_SetItem(record, 0, waiting);
         PyStructSequence_SetItem(record, 1, lock);
         if (waiting == NULL || lock == NULL) {
@@ -221,8 +224,9 @@ static PyObject *get_lock(PyObject *op, void *Py_UNUSED(closure))
 
 static PyObject *repr(PyObject *op)
 {
+    unsigned waiting = fl_waitq_waiting(fl_wrapper_waitq(op));
     return PyUnicode_FromFormat("<fairlead.sync.Condition %R, %u waiting>", ((fl_condition_wrapper *)op)->lock,
-                                (unsigned)fl_waitq_waiting(fl_wrapper_waitq(op)));
+                                waiting);
 }
 
 /* Steals the reference to the queue. */
@@ -242,7 +246,8 @@ static PyObject *condition_new(PyTypeObject *type, PyObject *args, PyObject *kwa
     PyObject *lock = Py_None;
     int fair = 0;
     fl_state *state = PyType_GetModuleState(type);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$p:Condition", FL_PARAMETERS(Condition), &lock, &fair)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$p:Condition", FL_PARAMETERS(Condition), &lock,
+                                     &fair)) {
         return NULL;
     }
     if (lock != Py_None && fair) {
@@ -252,8 +257,8 @@ static PyObject *condition_new(PyTypeObject *type, PyObject *args, PyObject *kwa
     }
     if (lock != Py_None && !Py_IS_TYPE(lock, state->rlock_type) && !Py_IS_TYPE(lock, state->lock_type)) {
         PyErr_Format(PyExc_TypeError,
-                     "a Condition takes a Lock or an RLock of fairlead.sync, not a %s: a lock of another library "
-                     "cannot wake tasks",
+                     "a Condition takes a Lock or an RLock of fairlead.sync, not a %s: a lock of another "
+                     "library cannot wake tasks",
                      Py_TYPE(lock)->tp_name);
         return NULL;
     }

@@ -1,4 +1,6 @@
-/* Notice: the wait of a task or a greenlet for a condition, as an awaitable without a coroutine; see condition.c. */
+/* Notice: the wait of a task or a greenlet for a condition, as an awaitable without a coroutine; condition.c
+ * says how a wait ends.
+ */
 #include "sync/bind/coordination/condition.h"
 
 #include "sync/bind/locks/lost.h"
@@ -45,8 +47,8 @@ static void forget(notice *self)
     Py_XDECREF(future);
 }
 
-/* Which owner the lock is to have again. An RLock tells a thread's first greenlet, which is the thread, from the
-   others. -1: an exception. */
+/* The owner that the lock is to have again. An RLock tells a thread's first greenlet, which is the thread,
+   from the others. -1: an exception. */
 static int find_holder(notice *self, uint64_t *holder)
 {
     PyObject *lock = self->condition->lock;
