@@ -53,9 +53,7 @@ class Subinterpreter:
     def give(self, **primitives: Any) -> None:
         """Objects of its own for the same primitives, under these names."""
         for name, primitive in primitives.items():
-            self.run(
-                f"from fairlead._native import attach as from_handle\n{name} = from_handle({handle(primitive)})\n"
-            )
+            self.run(f"from fairlead._native import attach\n{name} = attach({handle(primitive)})\n")
 
     def close(self) -> None:
         self._module.destroy(self._id)

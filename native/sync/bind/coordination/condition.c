@@ -224,9 +224,9 @@ static PyObject *get_lock(PyObject *op, void *Py_UNUSED(closure))
 
 static PyObject *repr(PyObject *op)
 {
+    fl_condition_wrapper *self = (fl_condition_wrapper *)op;
     unsigned waiting = fl_waitq_waiting(fl_wrapper_waitq(op));
-    return PyUnicode_FromFormat("<fairlead.sync.Condition %R, %u waiting>", ((fl_condition_wrapper *)op)->lock,
-                                waiting);
+    return PyUnicode_FromFormat("<fairlead.sync.Condition %R, %u waiting>", self->lock, waiting);
 }
 
 /* Steals the reference to the queue. */
