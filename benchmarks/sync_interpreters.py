@@ -31,7 +31,10 @@ for _ in range(many):
     back.put(there.get())
 """
 
-OURS = "from fairlead._native import attach as from_handle\nthere, back = from_handle(there), from_handle(back)\n"
+OURS = """
+from fairlead._native import attach
+there, back = attach(there), attach(back)
+"""
 
 
 def pair_of(mode: str) -> tuple[Any, Any]:

@@ -6,15 +6,15 @@ A mutant is a table of tools/mutants.toml:
 
     [name]
     file = "src/fairlead/sync/_channels.py"
-    old = "self._count.count_down()"        # occurs exactly once in the file
+    old = "self.close()"                    # occurs exactly once in the file
     new = "pass"
-    why = "the last sender's end closes nothing"
+    why = "a oneshot's sender stays open after it has sent"
     tests = ["tests/unit/sync/test_sync_channels.py"]   # pytest's arguments: files, directories, node ids
 
 The copy is build/mutants, with an environment of its own over that of the tree. The tests that are named must
 pass there before anything is planted; then each mutant is planted, built, and its tests are run. The model's
-faults (FL_MODEL_BREAK in native/) are planted by the meson tests, and counted here. A mutant that its tests
-do not kill is, with --all, given to all that `make test` runs.
+faults (native/tests/model/faults.toml) are planted by the meson tests, and counted here. A mutant that its
+tests do not kill is, with --all, given to all that `make test` runs.
 
 Prints a line for each. Exit status: 0 all were killed, 1 one survived or could not be planted, 2 wrong usage.
 """

@@ -111,7 +111,8 @@ static PyObject *in_main_interpreter(PyObject *Py_UNUSED(module), PyObject *Py_U
 
 static PyObject *is_shared(PyObject *Py_UNUSED(module), PyObject *primitive)
 {
-    return PyBool_FromLong(fl_sharing || fl_load(&((fl_wrapper *)primitive)->shared, acquire) != NULL); /* share() */
+    void *shared = fl_load(&((fl_wrapper *)primitive)->shared, acquire); /* pairs with share() */
+    return PyBool_FromLong(fl_sharing || shared != NULL);
 }
 
 static PyObject *sharing(PyObject *Py_UNUSED(module), PyObject *args)

@@ -50,7 +50,8 @@ static void *receive_many(void *argument)
         fl_handoff *came = NULL;
         if (wait_at(waitq, FL_MEET_RECEIVE, fl_meeting_place(&came), some_time(i)) != FL_WAIT_GRANTED) {
             CHECK(came == NULL);
-            CHECK_EQUAL(wait_at(waitq, FL_MEET_RECEIVE, fl_meeting_place(&came), FL_FOREVER), FL_WAIT_GRANTED);
+            fl_wait_result result = wait_at(waitq, FL_MEET_RECEIVE, fl_meeting_place(&came), FL_FOREVER);
+            CHECK_EQUAL(result, FL_WAIT_GRANTED);
         }
         int sender = ((int *)came->object)[0], number = ((int *)came->object)[1];
         CHECK(number > last[sender]);

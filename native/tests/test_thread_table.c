@@ -115,7 +115,8 @@ static void test_record_that_is_held_stays_as_it_was(void)
         kept.count = 0;
         fl_thread_table_parked(keep, &kept);
         for (int k = 0; k < kept.count; k++) {
-            CHECK(kept.at[k]->waiter->waitq == waitq && kept.at[k]->waiter->stake.holder == kept.at[k]->number);
+            CHECK(kept.at[k]->waiter->waitq == waitq);
+            CHECK(kept.at[k]->waiter->stake.holder == kept.at[k]->number);
             fl_thread_table_release(kept.at[k]);
         }
     }

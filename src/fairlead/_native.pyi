@@ -762,7 +762,7 @@ class Waiter(Generic[_T]):
     first of them that is called wins, and says True; the others change nothing and say False.
     """
     def __new__(cls) -> Waiter[_T]: ...
-    def __class_getitem__(cls, item: Any, /) -> GenericAlias: ...
+    def __class_getitem__(cls, item: Any, /) -> Any: ...
     @property
     def value(self) -> _T | None:
         """What was granted; None before, and after cancel()."""
@@ -842,8 +842,7 @@ class Condition:
     def notify_all(self) -> None:
         """Wakes all that wait. The lock must be held, or it raises NotHeldError."""
     def statistics(self) -> ConditionStatistics:
-        """A record of the moment: waiting (threads and tasks that are not notified), lock (its statistics).
-        """
+        """A record of the moment: waiting (threads and tasks not yet notified), and its lock's."""
 
 @final
 class Notice(Generic[_T_co]):

@@ -20,6 +20,7 @@ __all__ = [
     "ChannelClosedError",
     "DeadlockError",
     "DeadlockWarning",
+    "EndClosedError",
     "FairleadError",
     "HandleGoneError",
     "InterpreterFailedError",

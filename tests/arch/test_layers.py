@@ -27,7 +27,7 @@ LAYERS: dict[str, set[str]] = {
     # mend
     "wait": {"_native"},
     "sync": {"wait", "_native"},
-    "lowlevel": {"sync", "wait"},
+    "lowlevel": {"wait", "_native"},
     "pools.engine": {"sync", "_native"},
     "pools.serialization": {"pools.engine"},
     "pools.process": {"pools.engine", "pools.serialization", "_native"},

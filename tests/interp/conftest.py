@@ -54,8 +54,8 @@ class Subinterpreter:
         """Objects of its own for the same primitives, under these names."""
         for name, primitive in primitives.items():
             self.run(
-                "import fairlead.sync; from fairlead._native import attach as from_handle\n"
-                f"{name} = from_handle({handle(primitive)})\n"
+                "import fairlead.sync\nfrom fairlead._native import attach\n"
+                f"{name} = attach({handle(primitive)})\n"
             )
 
     def close(self) -> None:

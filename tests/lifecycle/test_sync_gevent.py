@@ -336,6 +336,23 @@ assert not lock.locked()
 """)
 
 
+def test_rlock_of_a_condition_is_the_threads_again_after_the_wait_of_its_first_greenlet() -> None:
+    run("""
+condition = Condition(RLock())
+def notify():
+    with condition:
+        condition.notify()
+greenlet = gevent.spawn(notify)
+with condition:
+    assert condition.wait(40)
+    assert condition.wait(0.01) is False
+    with condition:
+        pass
+assert not condition.locked()
+greenlet.get()
+""")
+
+
 def test_greenlet_that_ended_as_holder_is_reported() -> None:
     run_check("""
 warnings.simplefilter("error")

@@ -495,7 +495,11 @@ CALLS = [
     _look_call("broadcast(latest).receive", partial(_receive, partial(broadcast, latest=None), True)),
     _meet_call("channel(0).send", partial(_send, 0), QueueFull, refuses=True, final=True, kind="Sender"),
     _meet_call(
-        "channel(0).receive", partial(_receive, partial(channel, 0), False), QueueEmpty, refuses=True, kind="Receiver"
+        "channel(0).receive",
+        partial(_receive, partial(channel, 0), False),
+        QueueEmpty,
+        refuses=True,
+        kind="Receiver",
     ),
     _no_case("select", _select, None, each=True, kind="Queue"),
 ]  # fmt: skip

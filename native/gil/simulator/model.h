@@ -84,12 +84,12 @@ typedef struct fl_core {
 } fl_core;
 
 #define FL_SIM_STAMPS (1u << 17)
-typedef struct fl_semaphore {
+typedef struct fl_sim_semaphore {
     int64_t *stamps; /* of what ARRIVE released: when it was due; first-in first-out */
     uint32_t stamped, taken;
     int64_t count;
     fl_sleepers sleepers;
-} fl_semaphore;
+} fl_sim_semaphore;
 
 struct fl_sim {
     fl_sim_config config;
@@ -102,7 +102,7 @@ struct fl_sim {
     uint32_t count, alive; /* alive: not daemons, not ended */
     uint32_t *group_first, *group_started;
     int64_t *counters;
-    fl_semaphore *semaphores;
+    fl_sim_semaphore *semaphores;
     fl_op *ops;
     fl_group *groups;
     fl_group_stats *group_stats;

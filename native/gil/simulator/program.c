@@ -25,7 +25,7 @@ static int64_t jittered(fl_sim *sim, const fl_op *op)
     return spread < 1 ? op->ns : op->ns - spread + fl_sim_random(sim, 2 * spread + 1);
 }
 
-static int64_t release(fl_sim *sim, fl_semaphore *semaphore, int64_t times)
+static int64_t release(fl_sim *sim, fl_sim_semaphore *semaphore, int64_t times)
 {
     int64_t cost = 0;
 
@@ -113,7 +113,7 @@ static void request_ends(fl_sim *sim, const fl_actor *actor, const fl_op *op)
     stats->buckets[bucket_of(took)]++;
 }
 
-static bool stamp(fl_semaphore *semaphore, int64_t t)
+static bool stamp(fl_sim_semaphore *semaphore, int64_t t)
 {
     if (semaphore->stamps == NULL) {
         semaphore->stamps = calloc(FL_SIM_STAMPS, sizeof(int64_t));
@@ -125,7 +125,7 @@ static bool stamp(fl_semaphore *semaphore, int64_t t)
     return true;
 }
 
-static int64_t take_stamp(fl_semaphore *semaphore, int64_t now)
+static int64_t take_stamp(fl_sim_semaphore *semaphore, int64_t now)
 {
     bool none = semaphore->stamped == semaphore->taken;
     return none ? now : semaphore->stamps[semaphore->taken++ % FL_SIM_STAMPS];
@@ -372,7 +372,7 @@ void fl_program_step(fl_sim *sim, fl_actor *actor)
         off(sim, actor);
         return;
     case STEP_SEM: {
-        fl_semaphore *semaphore = &sim->semaphores[sim->ops[actor->pc].index];
+        fl_sim_semaphore *semaphore = &sim->semaphores[sim->ops[actor->pc].index];
         if (semaphore->count > 0) {
             semaphore->count--;
             finish(sim, actor);

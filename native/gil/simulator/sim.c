@@ -44,7 +44,7 @@ static bool allocate(fl_sim *sim)
     sim->group_first = calloc(config->groups_count + 1u, sizeof(uint32_t));
     sim->group_started = calloc(config->groups_count + 1u, sizeof(uint32_t));
     sim->group_stats = calloc(config->groups_count + 1u, sizeof(fl_group_stats));
-    sim->semaphores = calloc(config->semaphores_count + 1u, sizeof(fl_semaphore));
+    sim->semaphores = calloc(config->semaphores_count + 1u, sizeof(fl_sim_semaphore));
     sim->log = malloc((config->log_limit + 1) * sizeof(fl_sim_event));
     sim->ops = copy(config->ops, config->ops_count, sizeof(fl_op));
     sim->groups = copy(config->groups, config->groups_count, sizeof(fl_group));
@@ -99,7 +99,10 @@ fl_sim *fl_sim_new(const fl_sim_config *config)
         sim->cores[c] = (fl_core){.thread = NO_ACTOR, .last = NO_ACTOR};
     }
     for (uint32_t s = 0; s < config->semaphores_count; s++) {
-        sim->semaphores[s] = (fl_semaphore){.count = config->semaphores[s], .sleepers = {NO_ACTOR, NO_ACTOR}};
+        sim->semaphores[s] = (fl_sim_semaphore){
+            .count = config->semaphores[s],
+            .sleepers = {NO_ACTOR, NO_ACTOR},
+        };
     }
     sim->waiters = (fl_sleepers){NO_ACTOR, NO_ACTOR};
     sim->holder = sim->last_holder = sim->switch_waiter = NO_ACTOR;

@@ -19,13 +19,11 @@ const fl_waitq_ops fl_condition_ops = {.enter = enter, .pass_on = pass_on};
 
 fl_waitq *fl_condition_new(fl_waitq *lock)
 {
-    fl_condition *condition =
-        (fl_condition *)(void *)fl_waitq_new_within(sizeof *condition, &fl_condition_ops, 0, 0, FL_WAITQ_TO_LOCK);
-    if (condition == NULL) {
-        return NULL;
+    fl_waitq *made = fl_waitq_new_within(sizeof(fl_condition), &fl_condition_ops, 0, 0, FL_WAITQ_TO_LOCK);
+    if (made != NULL) {
+        ((fl_condition *)(void *)made)->lock = lock;
     }
-    condition->lock = lock;
-    return &condition->waitq;
+    return made;
 }
 
 /* Both queue locks. */

@@ -1,7 +1,7 @@
 /* condition: what a condition's waiters wait for. Nothing is kept: only present waiters are notified.
  *
  * A waiter with a lock to let go of is queued before it does. To notify one is to move it, in its place in
- * the line, from this queue to that of the lock, by which it is then served as whoever waits for the lock: it
+ * the line, from this queue to that of the lock, which serves it as any waiter for the lock: the waiter
  * sleeps on, and wakes once, with the lock. It is what parking_lot's unpark_requeue, trio's repark and the
  * wait morphing of POSIX threads do. Since it began to wait long ago, it is served before newcomers, and
  * those that are notified take turns with those that notify.

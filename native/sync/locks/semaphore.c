@@ -72,10 +72,11 @@ void fl_sem_serve(fl_waitq *waitq, fl_wakes *wakes)
 static bool enter(fl_waitq *waitq, fl_waiter *waiter, fl_wakes *wakes)
 {
     (void)wakes;
-    if (waiter->offered && waitq->flags & FL_WAITQ_OWNED) { /* by a thread that this forked child does not have */
+    if (waiter->offered && waitq->flags & FL_WAITQ_OWNED) { /* by a thread of the parent process */
         waiter->offered = false;
         set_owner(waitq, 0);
-        fl_fetch_add(&waitq->word, waitq->limit - (uint32_t)fl_load(&waitq->word, relaxed), relaxed); /* alone */
+        uint32_t free = (uint32_t)fl_load(&waitq->word, relaxed); /* the only thread of this child */
+        fl_fetch_add(&waitq->word, waitq->limit - free, relaxed); /* the same */
     }
     if (fl_sem_try(waitq, waiter->wanted, waiter->stake.holder)) {
         return true;
@@ -116,8 +117,7 @@ static void give_back(fl_waiter *waiter)
     fl_sem_give(fl_load(&waiter->waitq, relaxed), waiter->wanted); /* which it does not move from any more */
 }
 
-/* A lock whose holder does not exist in this process is free. A semaphore does not know its holders.
-   */
+/* A lock whose holder does not exist in this process is free. A semaphore does not know its holders. */
 static void forked(fl_waitq *waitq)
 {
     /* published with the generation, as the stores */
@@ -171,7 +171,8 @@ fl_sem_result fl_sem_give_slow(fl_waitq *waitq, uint32_t count)
         if ((uint64_t)(uint32_t)word + count > waitq->limit) {
             break;
         }
-        if (fl_cas(&waitq->word, &word, (word & ~FL_SEM_RESUMED) + count, release, relaxed)) { /* fl_sem_try */
+        uint64_t more = (word & ~FL_SEM_RESUMED) + count;
+        if (fl_cas(&waitq->word, &word, more, release, relaxed)) { /* pairs with fl_sem_try */
             result = FL_SEM_OK;
         }
     } while (result != FL_SEM_OK);

@@ -413,7 +413,7 @@ static void count_granted(void *context, const fl_mailbox *mailbox, fl_waiter *w
 uint32_t fl_thread_table_granted(const fl_waitq *waitq)
 {
     permit_count counted = {.waitq = waitq};
-    see_tasks(1u << FL_GRANTED, false, count_granted, &counted); /* without memory: as if there were no tasks */
+    see_tasks(1u << FL_GRANTED, false, count_granted, &counted); /* without memory as if there were none */
     return counted.granted;
 }
 

@@ -435,7 +435,8 @@ bool fl_waiter_abandon(fl_waiter *waiter, fl_waiter_state why)
 
 fl_wait_result fl_waitq_wait(fl_waiter *waiter, int64_t deadline, int64_t signals)
 {
-    int64_t (*look)(const fl_waiter *) = fl_load(&waiter->waitq, relaxed)->ops->look; /* of those it is constant */
+    /* a waiter for what comes with time never moves */
+    int64_t (*look)(const fl_waiter *) = fl_load(&waiter->waitq, relaxed)->ops->look;
     bool looks = false;
     for (;;) {
         uint32_t state = fl_load(&waiter->state, acquire); /* pairs with settle, and fl_combine_done */
@@ -453,7 +454,8 @@ fl_wait_result fl_waitq_wait(fl_waiter *waiter, int64_t deadline, int64_t signal
             return FL_WAIT_INTERRUPTED;
         }
         int64_t date = look == NULL ? FL_FOREVER : look(waiter), until = date < signals ? date : signals;
-        if (fl_load(&waiter->moved_from, relaxed) == NULL && deadline < until) { /* fl_waitq_leave looks again */
+        bool moved = fl_load(&waiter->moved_from, relaxed) != NULL; /* fl_waitq_leave looks again */
+        if (!moved && deadline < until) {
             until = deadline;
         }
         fl_park_result result = fl_park(&waiter->state, state == FL_CLAIMED ? state : FL_WAITING, until);

@@ -80,7 +80,7 @@ typedef enum {
 
 /* What a waiter brings along. */
 typedef union {
-    uint64_t holder;           /* to a lock: who will have it, fl_owner_* */
+    uint64_t holder;           /* to a lock: its next holder, fl_owner_* */
     struct fl_handoff **place; /* to a meeting: where its handoff is, and where the other's will be */
     uint64_t sum;              /* to a rate: what was ever wanted up to this waiter */
     uint64_t word;             /* to a rate, once it is granted: the word as that left it */
@@ -91,8 +91,8 @@ typedef struct fl_waiter {
     fl_atomic(uint32_t) state; /* a thread parks on it */
     uint32_t wanted;           /* how many, or what; up to the kind */
     fl_atomic(struct fl_waitq *) waitq;
-    fl_atomic(struct fl_waitq *) moved_from; /* a condition's, to that of its lock; both change once, under the
-                                                locks of both (condition.h). NULL: it has not moved */
+    fl_atomic(struct fl_waitq *) moved_from; /* a condition's, to that of its lock; both change once, under
+                                                the locks of both (condition.h). NULL: it has not moved */
     fl_stake stake;
     int64_t since;                  /* fl_clock_now() when it began to wait; 0: not yet */
     int64_t look;                   /* of what comes with time: when it looks next */
@@ -101,7 +101,7 @@ typedef struct fl_waiter {
     bool queued;                    /* queue lock */
     bool final;                     /* queue lock; what it was granted cannot be given back */
     bool for_lock;                  /* it may come to wait for a holder; constant */
-    bool offered;                   /* queue lock; of a lock: it is about to be granted, or a fork came in between */
+    bool offered;                   /* queue lock; the lock is about to be granted, or a fork came between */
     bool told;                      /* its own side's: it knows that the holder has ended */
     fl_atomic(uint8_t) posted;      /* in the list of its mailbox */
     fl_atomic(uint32_t) refs;       /* task only */

@@ -1,9 +1,10 @@
 """The faults that the model must find: each is planted in a copy of one file of the core.
 
-    faults.py list FAULTS                a line for each: its name, the program and the scenario that find it, its file
+    faults.py list FAULTS                a line for each: name, program, scenario, file
     faults.py plant FAULTS NAME IN OUT   a copy of the file with the fault
 
-FAULTS is faults.toml, whose tables are as those of tools/mutants.toml; `by` names the program and the scenario.
+FAULTS is faults.toml, whose tables are as those of tools/mutants.toml; `by` names the program and the
+scenario that find the fault.
 """
 
 import sys

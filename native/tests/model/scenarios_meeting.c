@@ -114,7 +114,7 @@ static void notify_without_the_lock(void)
     fl_condition_give(condition, 1);
 }
 
-/* Two places, one token: who gives it back and asks for it again comes behind the one that it notified. */
+/* Two places, one token: a thread that gives it back and asks again comes behind the one that it notified. */
 static int tokens, turns[2];
 
 static void begin_tokens(void)

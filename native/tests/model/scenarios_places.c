@@ -1,5 +1,5 @@
-/* A thread that looks for signals, and runs their handlers, keeps its place in the queue: whatever a handler or
- * another thread does meanwhile is as if the waiter slept.
+/* A thread that looks for signals, and runs their handlers, keeps its place in the queue: whatever a handler
+ * or another thread does meanwhile is as if the waiter slept.
  */
 #include "sync/coordination/event.h"
 #include "sync/locks/rwlock.h"

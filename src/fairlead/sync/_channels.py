@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from operator import index
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, NoReturn, TypeVar, overload
 
 from fairlead._native import (
     BroadcastRing,
@@ -295,8 +295,7 @@ class BroadcastReceiver(_Receiving[T]):
 
     @property
     def value(self) -> T:
-        """The newest object, which counts as seen no more than before; ChannelClosedError before the first.
-        """
+        """The newest object, which still counts as not seen. ChannelClosedError if there is none."""
         return self._reader.latest()
 
     def has_changed(self) -> bool:
@@ -323,8 +322,12 @@ def _subscribed(line: _Line) -> BroadcastReceiver[Any]:
 _NOTHING: Final = object()
 
 
+@overload
+def broadcast(capacity: int) -> tuple[BroadcastSender[Any], BroadcastReceiver[Any]]: ...
+@overload
+def broadcast(*, latest: T) -> tuple[BroadcastSender[T], BroadcastReceiver[T]]: ...
 def broadcast(
-    capacity: int | None = None, *, latest: T | object = _NOTHING
+    capacity: int | None = None, *, latest: object = _NOTHING
 ) -> tuple[BroadcastSender[Any], BroadcastReceiver[Any]]:
     """Every object to every receiver. Sending never waits: a slow receiver misses the oldest, and is
     notified.
@@ -332,8 +335,7 @@ def broadcast(
     Args:
         capacity: how many of the last objects are kept for slow receivers.
         latest: in place of a capacity, the first value of what receivers watch: only the newest is kept, and
-        a
-            receiver misses those in between without a word.
+            a receiver misses those in between without a word.
     """
     if (capacity is None) == (latest is _NOTHING):
         raise UsageError("a broadcast has a capacity, or the latest value that it begins with")

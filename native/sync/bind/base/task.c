@@ -187,7 +187,10 @@ static PyObject *current_task(PyObject *module, PyObject *Py_UNUSED(ignored))
 static PyObject *blocking_in_tasks(PyObject *Py_UNUSED(module), PyObject *allowed)
 {
     int allow = PyObject_IsTrue(allowed);
-    return allow < 0 ? NULL : PyBool_FromLong(fl_exchange(&fl_blocking_allowed, allow, relaxed)); /* by itself */
+    if (allow < 0) {
+        return NULL;
+    }
+    return PyBool_FromLong(fl_exchange(&fl_blocking_allowed, allow, relaxed)); /* by itself */
 }
 
 PyMethodDef fl_task_functions[] = {

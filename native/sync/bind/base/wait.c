@@ -178,8 +178,10 @@ int fl_holder_ended(PyObject *what, fl_waitq *waitq)
 
 int fl_warn_if_gone(PyObject *what, fl_gone gone)
 {
-    return gone == FL_NONE_GONE ? 0
-                                : warn_of_death(what, gone == FL_TASK_GONE ? "a task that has ended" : A_THREAD);
+    if (gone == FL_NONE_GONE) {
+        return 0;
+    }
+    return warn_of_death(what, gone == FL_TASK_GONE ? "a task that has ended" : A_THREAD);
 }
 
 fl_atomic(bool) fl_blocking_allowed;

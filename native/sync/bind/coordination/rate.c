@@ -41,7 +41,7 @@ static int take(PyObject *self, uint32_t wanted, int64_t wait)
     if (wait == 0) {
         return 0;
     }
-    /* where its clock stands still a time-out is of that time, and who waits is served before it is over */
+    /* where its clock stands still a time-out is of that time, and a waiter is served before it is over */
     int64_t latest = plus(fl_rate_now(waitq), wait), deadline = fl_rate_stands(waitq) ? FL_FOREVER : latest;
     int outcome = wait_in_greenlet(self, wanted, deadline, latest);
     if (outcome != FL_NO_GREENLET) {

@@ -1,4 +1,4 @@
-/* Waiter of fairlead.lowlevel: one wait, which is granted or given up, whichever is first, in one step of C. */
+/* Waiter of fairlead.lowlevel: one wait. It is granted or given up, whichever is first, in one step of C. */
 #include "sync/bind/base/wait.h"
 
 #include "sync/coordination/event.h"

@@ -147,8 +147,8 @@ static PyObject *combiner_run(PyObject *op, PyObject *function)
     uint64_t holder = fl_load(&waitq->owner, relaxed); /* ours only by what this thread did, or was granted */
     if ((holder & ~(uint64_t)FL_OWNER_TASK) == fl_owner_thread()) {
         return fl_raise(fl_wrapper_state(op), DeadlockError,
-                        "this thread, or a task of it, has its turn, and would wait for itself for ever; call "
-                        "what is to be run directly, or await run_async()");
+                        "this thread, or a task of it, has its turn, and would wait for itself for ever; "
+                        "call what is to be run directly, or await run_async()");
     }
     if (fl_refuse_to_block(fl_wrapper_state(op)) < 0) {
         return NULL;

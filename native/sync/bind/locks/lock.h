@@ -13,7 +13,7 @@ typedef struct {
 
 typedef struct {
     int (*is_held)(PyObject *lock); /* by the caller, as far as it can tell; -1: an exception */
-    int (*let_go)(PyObject *lock, fl_lock_hold *before); /* entirely; -1: an exception, and nothing has changed */
+    int (*let_go)(PyObject *lock, fl_lock_hold *before); /* entirely; -1: an exception, and no change */
     void (*hold_again)(PyObject *lock, fl_lock_hold before); /* its wait queue has been taken again */
     PyObject *(*acquire)(PyObject *lock, PyObject *const *args, Py_ssize_t count, PyObject *kwnames);
     PyObject *(*enter)(PyObject *lock, PyObject *ignored);

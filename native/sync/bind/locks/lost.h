@@ -1,10 +1,12 @@
-/* lost: a lock that a coroutine let go of to wait for a condition, and did not take again, because it was closed.
+/* lost: a lock that a coroutine let go of to wait for a condition, and did not take again, because the
+ * coroutine was closed.
  *
- * What is around that wait, an `async with` or a `finally`, is about to release the lock, which is not the
- * coroutine's, and may be another's by now. So the lock notes in which thread that happens, and how often it
- * was held: as many releases of this thread that come while GeneratorExit is handled (or LoopClosedError, where the
- * loop is closed under a task) release nothing. The note goes with the last of them, or when the thread acquires the lock. It is the lock's, whose conditions may be
- * many.
+ * The code around that wait, an `async with` or a `finally`, is about to release the lock, which is not the
+ * coroutine's, and may be another's by now. So the lock notes in which thread that happens, and how often the
+ * lock was held. That many releases of this thread release nothing, if they come while GeneratorExit is
+ * handled, or LoopClosedError, where the loop is closed under a task. The note goes with the last of them, or
+ * when the thread acquires the lock. The note is the lock's, and not the condition's, because a lock may have
+ * many conditions.
  */
 #ifndef FL_SYNC_BIND_LOCKS_LOST_H
 #define FL_SYNC_BIND_LOCKS_LOST_H

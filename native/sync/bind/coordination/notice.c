@@ -1,0 +1,314 @@
+/* Notice: the wait of a task or a greenlet for a condition, as an awaitable without a coroutine; condition.c
+ * says how a wait ends.
+ */
+#include "sync/bind/coordination/condition.h"
+
+#include "sync/bind/locks/lost.h"
+
+typedef enum { NEW, WAITING, RETAKING, OVER } phase;
+
+typedef struct {
+    fl_awaitable awaitable;
+    fl_condition_wrapper *condition;
+    fl_waiter *waiter;    /* NEW and OVER: NULL */
+    fl_lock_hold before;  /* how the lock was held, while it is not */
+    PyObject *error;      /* what is raised once the lock is there; or NULL */
+    PyObject *predicate;  /* it ends when that is true; NULL: with the first notification */
+    phase phase;          /* RETAKING: it was not notified, and waits for the lock */
+} notice;
+
+static const fl_awaitable_ops ops;
+
+PyObject *fl_notice_new(PyObject *op, PyObject *predicate)
+{
+    notice *self = PyObject_GC_New(notice, fl_wrapper_state(op)->notice_type);
+    if (self != NULL) {
+        self->awaitable.ops = &ops;
+        self->awaitable.inner = NULL;
+        self->awaitable.busy = false;
+        self->condition = (fl_condition_wrapper *)Py_NewRef(op);
+        self->waiter = NULL;
+        self->before = (fl_lock_hold){NULL, 0};
+        self->error = NULL;
+        self->predicate = Py_XNewRef(predicate);
+        self->phase = NEW;
+        PyObject_GC_Track(self);
+    }
+    return (PyObject *)self;
+}
+
+/* Done with the waiter, which is settled. */
+static void forget(notice *self)
+{
+    fl_waiter *waiter = self->waiter;
+    self->waiter = NULL;
+    PyObject *future = fl_waiter_swap_future(waiter, NULL);
+    fl_mailbox_forget(waiter);
+    Py_XDECREF(future);
+}
+
+/* The owner that the lock is to have again. An RLock tells a thread's first greenlet, which is the thread,
+   from the others. -1: an exception. */
+static int find_holder(notice *self, uint64_t *holder)
+{
+    PyObject *lock = self->condition->lock;
+    if (self->condition->as == &fl_lock_as_lock) {
+        *holder = fl_owner_named(fl_wrapper_state(lock));
+        return 0;
+    }
+    fl_caller me;
+    if (fl_caller_here(lock, &me) < 0) {
+        return -1;
+    }
+    *holder = fl_caller_owner(&me);
+    Py_XDECREF(me.task);
+    return 0;
+}
+
+/* A waiter for this queue, whose future the task is to await; NULL with an exception. */
+static fl_waiter *prepare(notice *self, fl_waitq *waitq, bool shielded)
+{
+    fl_state *state = fl_wrapper_state((PyObject *)self->condition);
+    PyObject *mailbox = fl_mailbox_here(state);
+    fl_mailbox *body;
+    uint64_t holder;
+    bool known = mailbox != NULL && find_holder(self, &holder) == 0;
+    PyObject *future = known ? fl_mailbox_future(mailbox, shielded, &body) : NULL;
+    fl_waiter *waiter = NULL;
+    if (future != NULL && fl_await_future(future, &self->awaitable.inner) == 0) {
+        waiter = fl_mailbox_waiter(body, waitq, 1, FL_HOLDER(holder));
+        if (waiter == NULL) {
+            fl_raise(state, LoopClosedError, "the event loop of this task has been closed");
+            Py_CLEAR(self->awaitable.inner);
+        } else {
+            fl_store(&waiter->payload, Py_NewRef(future), release); /* pairs with fl_waiter_swap_future */
+        }
+    }
+    Py_XDECREF(future);
+    Py_XDECREF(mailbox);
+    return waiter;
+}
+
+/* A coroutine that is closed, or whose loop is, leaves without the lock. */
+static void give_up(PyObject *op)
+{
+    notice *self = (notice *)op;
+    bool lost = self->phase == WAITING || self->phase == RETAKING;
+    self->phase = OVER;
+    if (lost) {
+        if (self->waiter != NULL) {
+            FL_WAKING(fl_waiter_abandon(self->waiter, FL_CANCELLED)); /* releases the lock, if it has that */
+            forget(self);
+        }
+        fl_lost_note(self->condition->lock, self->before.depth);
+    }
+    Py_CLEAR(self->before.task);
+    Py_CLEAR(self->error);
+}
+
+/* It has the lock: what its wait ends with. */
+static PySendResult finish(notice *self, PyObject **result)
+{
+    bool notified = self->phase == WAITING;
+    self->phase = OVER;
+    if (self->waiter != NULL) {
+        forget(self);
+    }
+    self->condition->as->hold_again(self->condition->lock, self->before);
+    self->before.task = NULL;
+    if (self->error == NULL && self->predicate != NULL) {
+        self->phase = NEW;
+        return self->awaitable.ops->step((PyObject *)self, Py_None, result);
+    }
+    if (self->error == NULL) {
+        *result = Py_NewRef(Py_True);
+        return PYGEN_RETURN;
+    }
+    if (notified) {
+        fl_condition_notify_next(self->condition);
+    }
+    PyObject *error = self->error;
+    self->error = NULL;
+    *result = NULL;
+    PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+    Py_DECREF(error);
+    return PYGEN_ERROR;
+}
+
+/* Its loop cannot wake it any more. */
+static PySendResult fail(notice *self)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    give_up((PyObject *)self);
+    PyErr_Restore(type, value, traceback);
+    return PYGEN_ERROR;
+}
+
+/* 1: the lock is there; 0: not yet; -1: it never comes, with an exception. `over`: the future is done. */
+static int look(notice *self, bool over)
+{
+    uint32_t state = FL_GRANTED;
+    if (fl_cas(&self->waiter->state, &state, FL_TAKEN, acq_rel, acquire)) { /* pairs with the grant */
+        return 1;
+    }
+    if (!over && (state == FL_WAITING || state == FL_WOKEN)) {
+        return 0;
+    }
+    fl_raise(fl_wrapper_state((PyObject *)self->condition), LoopClosedError,
+             "the event loop of this task was closed, or its future completed by another");
+    return -1;
+}
+
+/* Awaits another future in the place of one that an exception has ended, which no cancellation ends. 1: the
+   lock is there; 0: it waits; -1: an exception. */
+static int go_on(notice *self)
+{
+    fl_state *state = fl_wrapper_state((PyObject *)self->condition);
+    PyObject *mailbox = fl_mailbox_here(state);
+    fl_mailbox *body;
+    PyObject *future = mailbox == NULL ? NULL : fl_mailbox_future(mailbox, true, &body);
+    int outcome = future == NULL ? -1 : fl_await_future(future, &self->awaitable.inner);
+    if (outcome == 0) {
+        PyObject *before = fl_waiter_swap_future(self->waiter, Py_NewRef(future));
+        Py_XDECREF(before);
+        outcome = look(self, false); /* or it came while there was no future to complete */
+    }
+    Py_XDECREF(future);
+    Py_XDECREF(mailbox);
+    return outcome;
+}
+
+/* Queues for the lock. As go_on(). */
+static int retake(notice *self)
+{
+    forget(self);
+    self->phase = RETAKING;
+    self->waiter = prepare(self, fl_condition_lock_queue(self->condition), true);
+    if (self->waiter == NULL) {
+        return -1;
+    }
+    fl_store(&self->waiter->request, self->condition->lock, relaxed); /* no other thread has it yet */
+    return fl_waitq_enter(self->waiter);
+}
+
+/* With an exception set, which is kept until the lock is there: the last one counts. */
+static PySendResult raised(PyObject *op, PyObject **result)
+{
+    notice *self = (notice *)op;
+    if (self->phase == NEW || self->phase == OVER) {
+        self->phase = OVER;
+        return PYGEN_ERROR;
+    }
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (traceback != NULL) {
+        PyException_SetTraceback(value, traceback);
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    Py_XSETREF(self->error, value);
+    /* with the future done, the mailbox has passed on the lock, and the notification: pairs with its pass_on */
+    bool lost = fl_load(&self->waiter->state, acquire) == FL_CANCELLED;
+    bool leaves = self->phase == WAITING && fl_condition_leave(self->waiter);
+    int outcome = lost || leaves ? retake(self) : go_on(self);
+    if (outcome == 0) {
+        return self->awaitable.ops->step(op, Py_None, result);
+    }
+    Py_CLEAR(self->awaitable.inner);
+    return outcome > 0 ? finish(self, result) : fail(self);
+}
+
+static PySendResult step(PyObject *op, PyObject *value, PyObject **result)
+{
+    notice *self = (notice *)op;
+    if (self->phase == OVER) {
+        PyErr_SetString(PyExc_RuntimeError, "cannot reuse an awaited wait, call wait_async() again");
+        return PYGEN_ERROR;
+    }
+    if (self->phase == NEW) {
+        fl_condition_wrapper *on = self->condition;
+        self->phase = OVER;
+        if (self->predicate != NULL) {
+            int truth = fl_condition_ask(self->predicate, result);
+            if (truth != 0) {
+                return truth < 0 ? PYGEN_ERROR : PYGEN_RETURN;
+            }
+            Py_CLEAR(*result);
+        }
+        if (fl_condition_check_held(on, "cannot wait on un-acquired lock") < 0 ||
+            (self->waiter = prepare(self, on->wrapper.waitq, false)) == NULL) {
+            return PYGEN_ERROR;
+        }
+        if (fl_condition_begin(on, self->waiter, &self->before) < 0) {
+            forget(self);
+            Py_CLEAR(self->awaitable.inner);
+            return PYGEN_ERROR;
+        }
+        self->phase = WAITING;
+        value = Py_None;
+    }
+    PySendResult sent = fl_iterator_send(self->awaitable.inner, value, result);
+    if (sent == PYGEN_NEXT) {
+        return sent;
+    }
+    Py_CLEAR(self->awaitable.inner);
+    if (sent == PYGEN_ERROR) {
+        return raised(op, result);
+    }
+    Py_CLEAR(*result);
+    return look(self, true) > 0 ? finish(self, result) : fail(self);
+}
+
+static const fl_awaitable_ops ops = {.step = step, .raised = raised, .give_up = give_up};
+
+static int notice_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    notice *self = (notice *)op;
+    Py_VISIT(Py_TYPE(op));
+    Py_VISIT(self->awaitable.inner);
+    Py_VISIT(self->condition);
+    Py_VISIT(self->before.task);
+    Py_VISIT(self->error);
+    Py_VISIT(self->predicate);
+    if (self->waiter != NULL) {
+        PyObject *future = fl_load(&self->waiter->payload, relaxed); /* no thread of Python runs meanwhile */
+        Py_VISIT(future);
+    }
+    return 0;
+}
+
+static int notice_clear(PyObject *op)
+{
+    PyObject *type, *value, *traceback; /* it may be collected while an exception is on its way */
+    PyErr_Fetch(&type, &value, &traceback);
+    give_up(op);
+    PyErr_Restore(type, value, traceback);
+    Py_CLEAR(((notice *)op)->awaitable.inner);
+    Py_CLEAR(((notice *)op)->condition);
+    Py_CLEAR(((notice *)op)->predicate);
+    return 0;
+}
+
+static void notice_dealloc(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    PyObject_GC_UnTrack(op);
+    notice_clear(op);
+    PyObject_GC_Del(op);
+    Py_DECREF(type);
+}
+
+#define notice_send fl_awaitable_send
+#define notice_throw fl_awaitable_throw
+#define notice_close fl_awaitable_close
+
+PyType_Spec fl_notice_spec = FL_TYPE("fairlead.wait.Notice", notice,
+    Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    FL_AWAITABLE_SLOTS,
+    {Py_tp_traverse, (void *)notice_traverse},
+    {Py_tp_clear, (void *)notice_clear},
+    {Py_tp_dealloc, (void *)notice_dealloc},
+    FL_SLOTS(Notice, notice_));
+
