@@ -200,9 +200,7 @@ class Selection:
     def close(self) -> None:
         """As of a generator. Ends the wait as throw() does, without an exception."""
 
-def select(
-    *cases: Operation[Any], timeout: float | None = None, **named: Operation[Any]
-) -> Selected | None:
+def select(*cases: Operation[Any], timeout: float | None = None, **named: Operation[Any]) -> Selected | None:
     """Waits until one of several things can be had, and takes that one: a record of case and value. The case
     is its name, as in select(job=q.get_async(), stop=e.wait_async()), or its number if it has none.
 
@@ -548,10 +546,10 @@ class RateLimiter:
         """Takes n permits at once, waiting for them if need be; says whether they were taken. For threads;
         tasks await acquire_async().
 
-        timeout is in seconds, None for ever; a negative one is over at once. Where it is known that the permits
-        do not come within that time, False is returned at once, and no waiter behind was delayed. Signal
-        handlers run while it waits; when one raises, nothing is taken. acquire(False) takes what is there if
-        there is no waiter; it never waits, and a task, a signal handler or a destructor may call it.
+        timeout is in seconds, None for ever, a negative one over. Where it is known that the permits do not
+        come within that time, False is returned at once, and no waiter behind was delayed. Signal handlers
+        run while it waits; when one raises, nothing is taken. acquire(False) takes what is there if there is
+        no waiter; it never waits, and a task, a signal handler or a destructor may call it.
         """
     def acquire_async(self, n: int = 1) -> Operation[bool]:
         """An awaitable that takes n permits and returns True. For tasks, with the time-outs of their
@@ -869,7 +867,7 @@ class Semaphore:
         """Takes n permits at once, waiting for them if need be; says whether they were taken. For threads;
         tasks await acquire_async().
 
-        timeout is in seconds, None for ever; a negative one is over at once. Signal handlers run while it waits;
+        timeout is in seconds, None for ever; a negative one is over. Signal handlers run while it waits;
         when one raises, nothing is taken.
         """
     def release(self, n: int = 1) -> None:
@@ -909,7 +907,7 @@ class BoundedSemaphore:
         """Takes n permits at once, waiting for them if need be; says whether they were taken. For threads;
         tasks await acquire_async().
 
-        timeout is in seconds, None for ever; a negative one is over at once. Signal handlers run while it waits;
+        timeout is in seconds, None for ever; a negative one is over. Signal handlers run while it waits;
         when one raises, nothing is taken.
         """
     def release(self, n: int = 1) -> None:
@@ -1504,7 +1502,7 @@ class SharedSemaphore(Segment):
         """Takes a permit, waiting for it if need be; says whether it was taken. For threads; tasks await
         acquire_async(). Owned permits of processes that died are taken, too.
 
-        timeout is in seconds, None for ever; a negative one is over at once. Signal handlers run while it waits;
+        timeout is in seconds, None for ever; a negative one is over. Signal handlers run while it waits;
         when one raises, nothing is taken.
         """
     def release(self, n: int = 1) -> None:

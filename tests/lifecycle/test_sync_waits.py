@@ -95,13 +95,14 @@ last = Last()
 def test_waits_of_other_interpreters_are_seen_by_kind_and_number() -> None:
     run_named("""
 from concurrent import interpreters
+from fairlead._native import handle
 lock = Lock()
 lock.acquire()
 other = interpreters.create()
 thread = start(other.exec, f'''
-from fairlead._native import attach as from_handle
-from fairlead.sync import Lock
-from_handle({handle(lock)}).acquire()
+import fairlead.sync
+from fairlead._native import attach
+attach({handle(lock)}).acquire()
 ''')
 until(lambda: [wait for wait in waits() if wait.waiter.interpreter == other.id])
 [wait] = waits()
