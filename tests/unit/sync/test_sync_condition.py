@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -439,7 +440,8 @@ def test_waiter_that_times_out_between_its_notification_and_the_lock_counts_as_n
         with condition:
             if notified := condition.statistics().waiting == 2:
                 condition.notify_all()
-                until(lambda: condition.statistics().lock.waiting == 2)  # the second's time is over by then
+                assert condition.statistics().lock.waiting == 2
+                time.sleep(timeout + 0.05)  # the second's time is over while it waits for the lock
         second.result()
         if not notified:
             assert results.pop() is False

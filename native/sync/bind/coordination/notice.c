@@ -209,8 +209,8 @@ static PySendResult raised(PyObject *op, PyObject **result)
     Py_XDECREF(type);
     Py_XDECREF(traceback);
     Py_XSETREF(self->error, value);
-    /* with the future done, the mailbox has passed on the lock, and the notification: pairs with its pass_on */
-    bool lost = fl_load(&self->waiter->state, acquire) == FL_CANCELLED;
+    /* the mailbox found the future done, and has passed on the lock and the notification */
+    bool lost = fl_load(&self->waiter->state, acquire) == FL_CANCELLED; /* pairs with its abandoning */
     bool leaves = self->phase == WAITING && fl_condition_leave(self->waiter);
     int outcome = lost || leaves ? retake(self) : go_on(self);
     if (outcome == 0) {
