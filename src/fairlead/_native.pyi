@@ -1016,7 +1016,7 @@ class SendingEnd:
     def wait_closed_async(self) -> Operation[bool]:
         """As wait_closed(), for tasks."""
     def close(self) -> None:
-        """Closes this end: who waits in it gets EndClosedError, as all later calls. Never waits; closing
+        """Closes this end: the waiters in it get EndClosedError, as all later calls. Never waits; closing
         twice is closing once, and a signal handler or a destructor may call it.
         """
     def aclose(self) -> Operation[None]:
@@ -1048,7 +1048,7 @@ class ReceivingEnd:
     def receive_async(self) -> Operation[Any]:
         """As receive(), in an awaitable. A task that is cancelled has received nothing."""
     def close(self) -> None:
-        """Closes this end: who waits in it gets EndClosedError, as all later calls. Never waits; closing
+        """Closes this end: the waiters in it get EndClosedError, as all later calls. Never waits; closing
         twice is closing once, and a signal handler or a destructor may call it.
         """
     def aclose(self) -> Operation[None]:

@@ -237,25 +237,18 @@ def oneshot() -> tuple[OneshotSender[Any], OneshotReceiver[Any]]:
 
 
 class BroadcastSender(SendingEnd, Generic[T]):
-    """A sending end of a ``broadcast``."""
+    """A sending end of a ``broadcast``.
+
+    ``send`` never waits: it sends to every receiver that is open now, and returns how many these are; 0: it
+    will not be received.
+    """
 
     __slots__ = ()
 
-    def send(self, item: T) -> int:  # type: ignore[override] # it never waits
-        """Sends to every receiver that is open now, and says how many these are; 0: it will not be received.
+    if TYPE_CHECKING:
 
-        Never waits. EndClosedError if this end is closed.
-        """
-        line = _common(self)
-        receivers = line.receivers.value
-        line.line.put(item)
-        return receivers
-
-    send_nowait = send
-
-    async def send_async(self, item: T) -> int:  # type: ignore[override] # it never waits
-        """As ``send``."""
-        return self.send(item)
+        def send(self, item: T) -> int: ...  # type: ignore[override] # it never waits
+        def send_nowait(self, item: T, /) -> int: ...  # type: ignore[override]
 
     def clone(self) -> BroadcastSender[T]:
         """Another sending end. EndClosedError if this one is closed."""

@@ -45,7 +45,7 @@ def test_what_is_there_is_taken_and_nothing_of_the_others() -> None:
     assert waiting(queue, lock, event) == [0, 0, 0]
 
 
-def test_case_with_a_name_is_told_by_it() -> None:
+def test_case_with_a_name_is_called_by_it() -> None:
     queue, stop, lock = Queue[int](), Event(), Lock()
     queue.put(5)
     assert select(job=queue.get_async(), stop=stop.wait_async()) == ("job", 5)

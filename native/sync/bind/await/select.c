@@ -90,8 +90,8 @@ static int parse_cases(fl_state *state, PyObject *const *args, Py_ssize_t count,
     return 0;
 }
 
-/* The place of one that could be taken without waiting, or is refused; -1: none, and *wanted is set for each; -2: an
-   exception. */
+/* The place of one that could be taken without waiting, or is refused; -1: none, and *wanted is set for each;
+   -2: an exception. */
 static Py_ssize_t take_one(const fl_cases *cases, uint64_t owner, uint32_t first, uint32_t *wanted,
                            bool *refused)
 {
@@ -159,7 +159,8 @@ void fl_select_begin(fl_choice *choice, const fl_cases *cases, uint32_t first)
 #define LOOK_NS 50000000
 
 /* All waiters are initialized, and none is queued. As fl_wait_thread; 1: *winner is GRANTED or REFUSED. */
-static int wait_in_thread(fl_choice *choice, const fl_cases *cases, uint32_t first, int64_t deadline, uint32_t *winner)
+static int wait_in_thread(fl_choice *choice, const fl_cases *cases, uint32_t first, int64_t deadline,
+                          uint32_t *winner)
 {
     fl_select_begin(choice, cases, first);
     for (;;) {
@@ -252,7 +253,8 @@ static PyObject *select_async(PyObject *module, PyObject *const *args, Py_ssize_
     if (timeout == NULL) {
         made = fl_selection_new(state, &cases);
     } else {
-        PyErr_SetString(PyExc_TypeError, "select_async() takes no timeout, use that of the event loop's library");
+        PyErr_SetString(PyExc_TypeError, "select_async() takes no timeout, use that of the event loop's "
+                                         "library");
     }
     fl_cases_clear(&cases);
     return made;
@@ -260,6 +262,7 @@ static PyObject *select_async(PyObject *module, PyObject *const *args, Py_ssize_
 
 PyMethodDef fl_select_functions[] = {
     {"select", FL_FAST_NAMED(select_one), METH_FASTCALL | METH_KEYWORDS, FL_DOC(module, select)},
-    {"select_async", FL_FAST_NAMED(select_async), METH_FASTCALL | METH_KEYWORDS, FL_DOC(module, select_async)},
+    {"select_async", FL_FAST_NAMED(select_async), METH_FASTCALL | METH_KEYWORDS,
+     FL_DOC(module, select_async)},
     {NULL, NULL, 0, NULL},
 };

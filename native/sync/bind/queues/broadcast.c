@@ -115,7 +115,7 @@ static bool is_shared(fl_broadcast *self)
     return shared;
 }
 
-static PyObject *ring_put(PyObject *op, PyObject *item)
+PyObject *fl_broadcast_put(PyObject *op, PyObject *item)
 {
     fl_broadcast *self = (fl_broadcast *)op;
     fl_item *copy = NULL;
@@ -144,6 +144,8 @@ static PyObject *ring_put(PyObject *op, PyObject *item)
     }
     Py_RETURN_NONE;
 }
+
+#define ring_put fl_broadcast_put
 
 static PyObject *ring_close(PyObject *op, PyObject *Py_UNUSED(ignored))
 {

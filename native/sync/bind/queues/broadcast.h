@@ -17,6 +17,9 @@ typedef struct {
     fl_broadcast_ring *ring; /* the wrapper's, or once it is shared that which is shared; NULL: being made */
 } fl_broadcast;
 
+/* Sends to all its readers; None, or NULL with an exception. */
+PyObject *fl_broadcast_put(PyObject *broadcast, PyObject *item);
+
 /* A reader of this broadcast that has seen, or missed, so many; NULL with an exception. */
 PyObject *fl_reader_at(PyObject *broadcast, uint64_t place);
 /* By the reader's end. What it receives within the time; an awaitable of that; and no more from now on, so

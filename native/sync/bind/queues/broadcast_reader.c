@@ -120,7 +120,7 @@ void fl_reader_close(PyObject *op)
     FL_WAKING(fl_waitq_refuse_of(self->wrapper.waitq, op));
 }
 
-/* When one has entered the queue: whether it was closed. Who waits is refused then. */
+/* When one has entered the queue: whether it was closed. Its waiter is refused then. */
 static bool refuses(PyObject *op)
 {
     bool is_closed = fl_load(&((reader *)op)->closed, acquire); /* pairs with fl_reader_close */
@@ -140,8 +140,8 @@ PyObject *fl_reader_receive(PyObject *op, int64_t deadline)
             return object;
         }
         int outcome = deadline == 0 ? 0
-                                    : fl_wait_thread_unless(op, self->wrapper.waitq, seen(self), (fl_stake){0},
-                                                          deadline, refuses);
+                                    : fl_wait_thread_unless(op, self->wrapper.waitq, seen(self),
+                                                            (fl_stake){0}, deadline, refuses);
         if (outcome < 0) {
             return NULL;
         }

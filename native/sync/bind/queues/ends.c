@@ -1,9 +1,9 @@
-/* SendingEnd and ReceivingEnd: what the ends of channels are made of; fairlead.sync._channels has their classes.
+/* SendingEnd and ReceivingEnd: what the ends of channels are made of; sync._channels has their classes.
  *
  * An end has a line in common with others: a Queue, a Rendezvous or a BroadcastRing, and two CountdownEvents
  * that count the open ends of each kind. It waits at the line's queue under its own name, so that closing it,
- * which is one stretch of C, refuses those who wait in it, and them alone; and closes the line if it was the
- * last of its kind. Two that are the last at once both do, and the second time changes nothing.
+ * which is one stretch of C, refuses its own waiters and no others; and closes the line if it was the last of
+ * its kind. Two that are the last at once both do, and the second time changes nothing.
  */
 #include "sync/bind/queues/bounded.h"
 #include "sync/bind/queues/broadcast.h"
@@ -50,7 +50,7 @@ static void refuse_own(PyObject *op)
     }
 }
 
-/* Before one takes, and when it has entered the queue: whether the end was closed. Who waits is refused then. */
+/* Before one takes, and when it has entered the queue: whether the end was closed. It is refused then. */
 static bool refuses(PyObject *op)
 {
     bool closed = is_closed(op);
@@ -116,7 +116,8 @@ static PyObject *finish_in_greenlet(PyObject *Py_UNUSED(op), PyObject *item, boo
 static PyObject *operation_of_meeting(PyObject *op, fl_handoff *handoff, fl_finish finish)
 {
     fl_meeting_side side = ((channel_end *)op)->sends ? FL_MEET_SEND : FL_MEET_RECEIVE;
-    return fl_operation_unless(fl_operation_meeting(fl_wrapper_state(op), op, side, handoff, finish), refuses);
+    return fl_operation_unless(fl_operation_meeting(fl_wrapper_state(op), op, side, handoff, finish),
+                               refuses);
 }
 
 /* Steals the handoff. A new reference to what came, None for a sender; NULL with an exception. */
@@ -142,22 +143,31 @@ static PyObject *meet_within(PyObject *op, fl_handoff *handoff, int64_t deadline
     return result == 1 ? came : raise_unmet(op, result);
 }
 
-/* For the other side of a Rendezvous, by whose queue alone it may go; NULL with an exception. */
-static fl_handoff *handoff_of(PyObject *op, PyObject *item)
+static bool is_broadcast(PyObject *op)
 {
-    PyObject *line = line_of((channel_end *)op);
-    if (!Py_IS_TYPE(line, fl_wrapper_state(line)->rendezvous_type)) {
-        PyErr_SetString(PyExc_TypeError, "a broadcast sends by itself");
-        return NULL;
+    return Py_IS_TYPE(line_of((channel_end *)op), fl_wrapper_state(op)->broadcast_type);
+}
+
+/* Never waits. To how many receivers it goes; NULL with an exception. */
+static PyObject *broadcast(PyObject *op, PyObject *item)
+{
+    if (is_closed(op)) {
+        return raise_unmet(op, FL_REFUSAL);
     }
-    return fl_handoff_new(item);
+    int64_t receivers = (int64_t)fl_count_value(count_of((channel_end *)op, false));
+    PyObject *sent = fl_broadcast_put(line_of((channel_end *)op), item);
+    Py_XDECREF(sent);
+    return sent == NULL ? NULL : PyLong_FromLongLong(receivers);
 }
 
 static PyObject *send_within(PyObject *op, PyObject *item, int64_t deadline)
 {
+    if (is_broadcast(op)) {
+        return broadcast(op, item);
+    }
     fl_bounded *queue = queue_of((channel_end *)op);
     if (queue == NULL) {
-        fl_handoff *handoff = handoff_of(op, item);
+        fl_handoff *handoff = fl_handoff_new(item);
         return handoff == NULL ? NULL : meet_within(op, handoff, deadline);
     }
     int result = take(op, deadline);
@@ -179,7 +189,8 @@ static PyObject *sending_send(PyObject *op, PyObject *const *args, Py_ssize_t co
         PyErr_SetString(PyExc_TypeError, "send() missing required argument 'item'");
         return NULL;
     }
-    return fl_queue_deadline(values[1], values[2], &deadline) < 0 ? NULL : send_within(op, values[0], deadline);
+    int parsed = fl_queue_deadline(values[1], values[2], &deadline);
+    return parsed < 0 ? NULL : send_within(op, values[0], deadline);
 }
 
 static PyObject *sending_send_nowait(PyObject *op, PyObject *item)
@@ -202,8 +213,13 @@ static PyObject *finish_sent(PyObject *op, PyObject *Py_UNUSED(item), bool refus
 
 static PyObject *sending_send_async(PyObject *op, PyObject *item)
 {
+    if (is_broadcast(op)) {
+        PyObject *sent = broadcast(op, item);
+        Py_XDECREF(sent);
+        return sent == NULL ? NULL : fl_operation_done(fl_wrapper_state(op));
+    }
     if (queue_of((channel_end *)op) == NULL) {
-        fl_handoff *handoff = handoff_of(op, item);
+        fl_handoff *handoff = fl_handoff_new(item);
         return handoff == NULL ? NULL : operation_of_meeting(op, handoff, finish_sent);
     }
     return fl_operation_unless(
@@ -358,10 +374,10 @@ static PyObject *get_open(PyObject *op, void *Py_UNUSED(closure))
     return PyBool_FromLong(!is_closed(op));
 }
 
-static PyObject *end_new(PyTypeObject *type, PyObject *args, bool sends)
+static PyObject *end_new(PyTypeObject *type, PyObject *args, const char *format, bool sends)
 {
     PyObject *parts, *reader = NULL;
-    if (!PyArg_ParseTuple(args, "O!|O:end_new", &PyTuple_Type, &parts, &reader)) {
+    if (!PyArg_ParseTuple(args, format, &PyTuple_Type, &parts, &reader)) {
         return NULL;
     }
     PyObject *line = PyTuple_GET_ITEM(parts, 0);
@@ -380,12 +396,12 @@ static PyObject *end_new(PyTypeObject *type, PyObject *args, bool sends)
 
 static PyObject *sending_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs))
 {
-    return end_new(type, args, true);
+    return end_new(type, args, "O!:SendingEnd", true);
 }
 
 static PyObject *receiving_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs))
 {
-    return end_new(type, args, false);
+    return end_new(type, args, "O!|O:ReceivingEnd", false);
 }
 
 static void finalize(PyObject *op)

@@ -1,4 +1,4 @@
-/* Rendezvous, the line of a channel without room, at which its ends (ends.c) meet: sync/coordination/meeting.h.
+/* Rendezvous, the line of a channel without room, at which its ends (ends.c) meet: see meeting.h.
  *
  * A handoff is swapped attached only, by the side that enters or gives back, so that the collector finds
  * every object in one place: with a thread that waits, which holds it, in the operation of a task, or among
