@@ -101,17 +101,15 @@ class Barriers(Specification):
 
 
 class Conditions(Specification):
-    """The thread may hold the lock for a while. Those that are cancelled, and one at a time those that are
-    notified, wait for the lock then, in this order. One that is cancelled passes its notice on."""
+    """The thread may hold the lock for a while. Those that are notified or cancelled wait for the lock then,
+    in this order. One that is notified and cancelled passes its notice on when it has the lock."""
 
     examples = 50
     lock = st.sampled_from([None, sync.Lock, sync.RLock])
     held = False
-    on_its_way: Call | None = None
-    """The first that was notified; the next one follows when it has the lock."""
 
     def make(self) -> Any:
-        self.notified: list[Call] = []
+        self.notified: set[Call] = set()
         self.line: list[Call] = []
         """Those that wait for the lock; the first has it, if the thread has not."""
         self.gone: set[Call] = set()
@@ -122,10 +120,12 @@ class Conditions(Specification):
         return not (self.held or self.line)
 
     def waiting(self) -> list[Call]:
-        return [call for call in self.queue if call not in self.notified + self.line]
+        return [call for call in self.queue if call not in self.line]
 
     def wake(self, n: int) -> None:
-        self.notified += self.waiting()[:n]
+        chosen = self.waiting()[:n]
+        self.notified.update(chosen)
+        self.line += chosen
 
     def depths(self) -> Any:
         return st.integers(1, 1 if self.lock is sync.Lock else 2)
@@ -169,21 +169,11 @@ class Conditions(Specification):
         for call in self.doomed:
             self.gone.add(call)
             self.line += [call] if call not in self.line else []
-            if call in self.notified:
-                self.notified.remove(call)
-                self.wake(1)
         self.doomed.clear()
-        while True:
-            if self.notified and self.on_its_way is None:
-                self.on_its_way = self.notified.pop(0)
-                self.line.append(self.on_its_way)
-            if self.held or not self.line:
-                return
+        while self.line and not self.held:
             call = self.line.pop(0)
             self.queue.remove(call)
-            if call is self.on_its_way:
-                self.on_its_way = None
-                self.wake(call in self.gone)
+            self.wake(call in self.gone and call in self.notified)
             call.result = CANCELLED if call in self.gone else True
             self.ended.append(call)
 

@@ -263,7 +263,7 @@ int fl_wait_in_place(fl_state *state, fl_waiter *waiter, int64_t deadline)
 {
     int looks = 0, outcome = FL_REFUSAL;
     if (fl_load(&waiter->state, acquire) != FL_REFUSED) { /* pairs with settle */
-        outcome = fl_refuse_to_block(state) < 0 ? -1 : FL_AGAIN;
+        outcome = deadline != 0 && fl_refuse_to_block(state) < 0 ? -1 : FL_AGAIN;
     }
     while (outcome == FL_AGAIN) {
         outcome = fl_sleep(waiter, deadline, &looks);
