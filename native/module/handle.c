@@ -71,7 +71,7 @@ static PyObject *handle(PyObject *module, PyObject *primitive)
 static PyObject *attach(PyObject *module, PyObject *args)
 {
     unsigned long long value;
-    PyObject *lock = NULL; /* of a condition */
+    PyObject *lock = Py_None; /* of a condition */
     if (!PyArg_ParseTuple(args, "K|O:attach", &value, &lock)) {
         return NULL;
     }
@@ -82,7 +82,7 @@ static PyObject *attach(PyObject *module, PyObject *args)
                         "until it has arrived");
     }
     fl_waitq_ref(shared->waitq);
-    PyObject *op = lock != NULL ? fl_condition_with(lock, shared->waitq)
+    PyObject *op = lock != Py_None ? fl_condition_with(lock, shared->waitq)
                                 : fl_wrapper_new(type_at(fl_state_of(module), shared->type), shared->waitq);
     if (op == NULL) {
         fl_shared_unref(shared);

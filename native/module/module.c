@@ -123,12 +123,6 @@ static struct PyModuleDef native_module = {
     .m_free = native_free,
 };
 
-fl_state *fl_state_under(PyTypeObject *type)
-{
-    PyObject *module = PyType_GetModuleByDef(type, &native_module);
-    return module == NULL ? NULL : fl_state_of(module);
-}
-
 PyMODINIT_FUNC PyInit__native(void);
 
 PyMODINIT_FUNC PyInit__native(void)

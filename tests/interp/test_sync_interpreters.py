@@ -14,8 +14,7 @@ import pytest
 from blockingcalls import CALLS, Blocked, Call
 from waiting import PATIENCE_S, Thread, until
 
-from fairlead._native import attach as from_handle
-from fairlead._native import handle
+from fairlead._native import attach, handle
 from fairlead.errors import HandleGoneError, TooManyReleasesError, WrongProcessError
 from fairlead.sync import BoundedSemaphore, Event, Lock, SimpleQueue, share
 
@@ -105,7 +104,7 @@ def test_primitives_are_shared_by_interpreters(new_interpreter: Callable[[], Any
     semaphore.release(2)
     with pytest.raises(TooManyReleasesError):
         semaphore.release()
-    assert handle(lock) == handle(from_handle(handle(lock)))
+    assert handle(lock) == handle(attach(handle(lock)))
 
 
 def held(_: int) -> Blocked:
@@ -184,7 +183,7 @@ def test_deep_tuple_is_refused_and_not_half_sent() -> None:
 def test_handle_of_what_is_gone_is_refused_and_never_means_another() -> None:
     lock = Lock()
     number = handle(lock)
-    copy = from_handle(number)
+    copy = attach(number)
     del lock
     assert copy.acquire(False)
     del copy
@@ -192,7 +191,7 @@ def test_handle_of_what_is_gone_is_refused_and_never_means_another() -> None:
     assert len({handle(one) for one in later}) == 100
     for gone in (number, 0, 2**64 - 1, -1):
         with pytest.raises(HandleGoneError, match="no interpreter"):
-            from_handle(gone)
+            attach(gone)
     with pytest.raises(TypeError, match="a dict cannot be handed"):
         handle({})  # type: ignore[arg-type]
 

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from waiting import Thread, waiting_thread
 
-from fairlead._native import attach as from_handle
-from fairlead._native import handle
+from fairlead._native import attach, handle
 from fairlead.errors import (
     BrokenBarrierError,
     ChannelClosedError,
@@ -164,7 +163,7 @@ def test_queue_outlives_the_interpreter_that_put_and_the_objects_it_was_made_by(
     other.give(queue=queue)
     other.run("queue.put(['kept', 1]); queue.put(('kept', 2))")
     other.close()
-    same = from_handle(handle(queue))
+    same = attach(handle(queue))
     del queue
     assert same.get() == ["kept", 1]
     assert same.get_nowait() == ("kept", 2)
@@ -217,7 +216,7 @@ def test_forked_child_finds_a_shared_queue_whole() -> None:
     That thread has objects of its own for them: without a GIL it may be inside one of these at the fork.
     """
     queues = [kind() for kind in QUEUES]
-    others = [from_handle(handle(queue)) for queue in queues]
+    others = [attach(handle(queue)) for queue in queues]
     for queue in queues:
         queue.put(0)
     going = [True]

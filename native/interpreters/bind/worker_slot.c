@@ -92,7 +92,7 @@ static PyObject *worker_slot_new(PyTypeObject *type, PyObject *args, PyObject *k
     }
     fl_job_queue *job_queue = fl_job_queue_find(number);
     if (job_queue == NULL) {
-        return fl_raise(fl_state_under(type), HandleGoneError,
+        return fl_raise(fl_type_state(type), HandleGoneError,
                         "there is no job queue with this number any more");
     }
     worker_slot_object *self = (worker_slot_object *)type->tp_alloc(type, 0);

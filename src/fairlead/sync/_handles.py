@@ -31,21 +31,6 @@ if TYPE_CHECKING:
 else:
     Any = object
 
-Shared = (
-    Barrier
-    | BoundedSemaphore
-    | CountdownEvent
-    | Event
-    | LifoQueue[Any]
-    | Lock
-    | PriorityQueue[Any]
-    | Queue[Any]
-    | RateLimiter
-    | Semaphore
-    | SimpleQueue[Any]
-    | BroadcastRing[Any]
-)
-
 
 def share(primitive: _T) -> _T:
     """Makes a primitive common property of the interpreters of this process, and returns it.
@@ -66,10 +51,10 @@ def share(primitive: _T) -> _T:
     return primitive
 
 
-def _elsewhere(name: str, process: tuple[int, int, int], number: int) -> Any:
+def _elsewhere(name: str, process: tuple[int, int, int], number: int, lock: Lock | None = None) -> Any:
     if process != _native.process():
         raise WrongProcessError(f"this {name} belongs to another process, and cannot be shared with this one")
-    return _native.attach(number)
+    return _native.attach(number, lock)
 
 
 def _reduce(primitive: Any) -> tuple[Any, ...]:
@@ -87,24 +72,29 @@ def _reduce(primitive: Any) -> tuple[Any, ...]:
     return _elsewhere, (name, _native.process(), _native.handle(primitive))
 
 
-def _condition(lock: Lock, process: tuple[int, int, int], number: int) -> Condition:
-    if process != _native.process():
-        raise WrongProcessError(
-            "this Condition belongs to another process, and cannot be shared with this one"
-        )
-    return _native.attach(number, lock)  # type: ignore[no-any-return]
-
-
 def _reduce_condition(condition: Condition) -> tuple[Any, ...]:
     if not isinstance(condition._lock, Lock):
         raise TypeError(
             "cannot pickle 'fairlead.sync.Condition' object: the holder of its RLock is known in one "
             "interpreter only; make it with a Lock"
         )
-    _, (_, *place) = _reduce(condition)
-    return _condition, (condition._lock, *place)
+    function, place = _reduce(condition)
+    return function, (*place, condition._lock)
 
 
-for _type in Shared.__args__:
-    copyreg.pickle(getattr(_type, "__origin__", _type), _reduce)
+for _type in (
+    Barrier,
+    BoundedSemaphore,
+    BroadcastRing,
+    CountdownEvent,
+    Event,
+    LifoQueue,
+    Lock,
+    PriorityQueue,
+    Queue,
+    RateLimiter,
+    Semaphore,
+    SimpleQueue,
+):
+    copyreg.pickle(_type, _reduce)
 copyreg.pickle(Condition, _reduce_condition)

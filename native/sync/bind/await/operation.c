@@ -112,9 +112,7 @@ static void drop_waiter(fl_operation *self)
     if (self->waitq->ops->forget != NULL) {
         self->waitq->ops->forget(waiter); /* its request is the wrapper, which goes with the operation */
     }
-    PyObject *future = fl_waiter_swap_future(waiter, NULL);
-    fl_mailbox_forget(waiter);
-    Py_XDECREF(future);
+    fl_task_waiter_done(waiter);
 }
 
 static void give_up(PyObject *op)
@@ -134,10 +132,7 @@ static PySendResult raised(PyObject *op, PyObject **result)
 {
     fl_operation *self = (fl_operation *)op;
     bool stands = self->waiter != NULL && fl_wait_stands(fl_wrapper_state((PyObject *)self), self->waiter);
-    PyObject *type, *value, *traceback; /* an exception that is set while the waiter is settled */
-    PyErr_Fetch(&type, &value, &traceback);
-    give_up(op);
-    PyErr_Restore(type, value, traceback);
+    fl_awaitable_give_up(op);
     return stands ? fl_operation_end(self, false, result) : PYGEN_ERROR;
 }
 
@@ -187,24 +182,16 @@ static int begin(fl_operation *self)
         return taken;
     }
     fl_state *state = PyType_GetModuleState(Py_TYPE(self));
-    PyObject *mailbox = fl_mailbox_here(state);
+    int outcome = -1;
+    fl_mailbox *body;
+    PyObject *future, *mailbox = fl_await_here(state, false, &self->awaitable.inner, &body, &future);
     if (mailbox == NULL) {
         return -1;
     }
-    int outcome = -1;
-    fl_mailbox *body;
-    PyObject *future = fl_mailbox_future(mailbox, false, &body);
-    if (future == NULL || fl_await_future(future, &self->awaitable.inner) < 0) {
-        goto done;
-    }
-    self->waiter = fl_mailbox_waiter(body, waitq, self->wanted, stake(self));
+    self->waiter = fl_task_waiter(self->wrapper, body, waitq, self->wanted, stake(self), future);
     if (self->waiter == NULL) {
-        fl_raise(fl_wrapper_state((PyObject *)self), LoopClosedError,
-                 "the event loop of this task has been closed");
         goto done;
     }
-    self->waiter->request = self->wrapper;
-    fl_store(&self->waiter->payload, Py_NewRef(future), release); /* pairs with the mailbox's taking it out */
     outcome = fl_waitq_enter(self->waiter);
     if (!outcome) {
         fl_operation_is_refused(self);
@@ -232,7 +219,7 @@ done:
     if (outcome != 0) {
         Py_CLEAR(self->awaitable.inner);
     }
-    Py_XDECREF(future);
+    Py_DECREF(future);
     Py_DECREF(mailbox);
     return outcome;
 }
@@ -334,7 +321,7 @@ static void drop_handoff(fl_operation *self)
 static int operation_clear(PyObject *op)
 {
     fl_operation *self = (fl_operation *)op;
-    give_up(op);
+    fl_awaitable_give_up(op);
     Py_CLEAR(self->awaitable.inner);
     Py_CLEAR(self->item);
     if (!self->selected) {

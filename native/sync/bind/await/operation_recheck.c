@@ -26,20 +26,18 @@ int fl_operation_await_again(fl_operation *self)
 {
     fl_state *state = PyType_GetModuleState(Py_TYPE(self));
     fl_mailbox *body;
-    PyObject *mailbox = fl_mailbox_here(state);
-    PyObject *future = mailbox == NULL ? NULL : fl_mailbox_future(mailbox, false, &body);
-    int outcome = future == NULL ? -1 : fl_await_future(future, &self->awaitable.inner);
-    if (outcome == 0) {
-        PyObject *before = fl_waiter_swap_future(self->waiter, Py_NewRef(future));
-        Py_XDECREF(before);
-        outcome = fl_operation_set_timer(self, mailbox);
-        uint32_t now = fl_load(&self->waiter->state, acquire); /* pairs with settle */
-        if (outcome == 0 && now != FL_WAITING) { /* while there was no future to complete */
-            fl_mailbox_complete(state, self->waiter);
-        }
+    PyObject *future, *mailbox = fl_await_here(state, false, &self->awaitable.inner, &body, &future);
+    if (mailbox == NULL) {
+        return -1;
     }
-    Py_XDECREF(future);
-    Py_XDECREF(mailbox);
+    PyObject *before = fl_waiter_swap_future(self->waiter, future);
+    Py_XDECREF(before);
+    int outcome = fl_operation_set_timer(self, mailbox);
+    uint32_t now = fl_load(&self->waiter->state, acquire); /* pairs with settle */
+    if (outcome == 0 && now != FL_WAITING) { /* while there was no future to complete */
+        fl_mailbox_complete(state, self->waiter);
+    }
+    Py_DECREF(mailbox);
     return outcome;
 }
 

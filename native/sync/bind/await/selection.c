@@ -37,9 +37,7 @@ static void forget(selection *self)
     self->choice.waiters = NULL;
     for (uint32_t i = 0; i < self->choice.count; i++) {
         if (waiters[i] != NULL) {
-            PyObject *future = fl_waiter_swap_future(waiters[i], NULL);
-            fl_mailbox_forget(waiters[i]);
-            Py_XDECREF(future);
+            fl_task_waiter_done(waiters[i]);
         }
     }
     free(waiters);
@@ -103,25 +101,21 @@ static PyObject *end(selection *self, fl_state *state)
 /* The waiters are made and entered; 0, or -1 with an exception and nothing left. */
 static int enter_all(selection *self, fl_state *state, const uint32_t *wanted, uint32_t first)
 {
-    PyObject *mailbox = fl_mailbox_here(state);
+    fl_mailbox *body;
+    PyObject *future, *mailbox = fl_await_here(state, false, &self->awaitable.inner, &body, &future);
     if (mailbox == NULL) {
         forget(self);
         return -1;
     }
-    fl_mailbox *body;
-    PyObject *future = fl_mailbox_future(mailbox, false, &body);
-    bool whole = future != NULL && fl_await_future(future, &self->awaitable.inner) == 0;
+    bool whole = true;
     for (uint32_t i = 0; i < self->choice.count && whole; i++) {
-        fl_waitq *waitq = fl_select_case(&self->cases, i)->waitq;
-        fl_waiter *waiter = fl_mailbox_waiter(body, waitq, wanted[i], FL_HOLDER(fl_owner_task()));
+        const fl_operation *operation = fl_select_case(&self->cases, i);
+        fl_waiter *waiter = fl_task_waiter(operation->wrapper, body, operation->waitq, wanted[i],
+                                           FL_HOLDER(fl_owner_task()), future);
         self->choice.waiters[i] = waiter;
         whole = waiter != NULL;
         if (whole) {
             fl_select_prepare(waiter, &self->choice, &self->cases, i);
-            fl_store(&waiter->payload, Py_NewRef(future),
-                     release); /* pairs with the mailbox's taking it out */
-        } else {
-            fl_raise(state, LoopClosedError, "the event loop of this task has been closed");
         }
     }
     if (whole) {
@@ -131,7 +125,7 @@ static int enter_all(selection *self, fl_state *state, const uint32_t *wanted, u
         Py_CLEAR(self->awaitable.inner);
         forget(self);
     }
-    Py_XDECREF(future);
+    Py_DECREF(future);
     Py_DECREF(mailbox);
     return whole ? 0 : -1;
 }
@@ -203,10 +197,7 @@ static int selection_traverse(PyObject *op, visitproc visit, void *arg)
 static int selection_clear(PyObject *op)
 {
     selection *self = (selection *)op;
-    PyObject *type, *value, *traceback; /* it may be collected while an exception is on its way */
-    PyErr_Fetch(&type, &value, &traceback);
-    give_up(op);
-    PyErr_Restore(type, value, traceback);
+    fl_awaitable_give_up(op);
     Py_CLEAR(self->awaitable.inner);
     fl_cases_clear(&self->cases);
     return 0;

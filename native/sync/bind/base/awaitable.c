@@ -46,15 +46,12 @@ PySendResult fl_iterator_send(PyObject *iterator, PyObject *value, PyObject **re
 }
 #endif
 
-int fl_await_future(PyObject *future, PyObject **inner)
+void fl_awaitable_give_up(PyObject *op)
 {
-    PyAsyncMethods *async = Py_TYPE(future)->tp_as_async;
-    if (async == NULL || async->am_await == NULL) {
-        PyErr_SetString(PyExc_TypeError, "the future of a mailbox's make_future() cannot be awaited");
-        return -1;
-    }
-    Py_XSETREF(*inner, async->am_await(future));
-    return *inner == NULL ? -1 : 0;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    ((fl_awaitable *)op)->ops->give_up(op);
+    PyErr_Restore(type, value, traceback);
 }
 
 /* Raises what throw() was called with. */

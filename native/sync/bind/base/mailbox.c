@@ -197,22 +197,6 @@ static void mailbox_dealloc(PyObject *op)
     Py_DECREF(type);
 }
 
-PyObject *fl_mailbox_future(PyObject *op, bool shielded, fl_mailbox **body)
-{
-    mailbox *self = (mailbox *)op;
-    *body = self->body;
-    fl_store(&self->body->home, fl_owner_thread(), relaxed); /* read by this thread */
-    PyObject *future = PyObject_CallNoArgs(self->make_future);
-    if (future != NULL && shielded && self->shield != NULL) {
-        PyObject *done = PyObject_CallOneArg(self->shield, future);
-        if (done == NULL) {
-            Py_CLEAR(future);
-        }
-        Py_XDECREF(done);
-    }
-    return future;
-}
-
 #define LONGEST_TIMER 86400e9 /* a timer that fires too early is set again */
 
 PyObject *fl_mailbox_timer(PyObject *op, int64_t sleep, PyObject *function)
@@ -228,7 +212,7 @@ PyObject *fl_mailbox_timer(PyObject *op, int64_t sleep, PyObject *function)
 
 /* The finder is Python, and is asked at every wait. As long as a mailbox is there, so is its loop, which its
    make_future is a method of: so the same loop has the same mailbox. */
-PyObject *fl_mailbox_here(fl_state *state)
+static PyObject *mailbox_here(fl_state *state)
 {
     PyObject *loop = NULL;
 #ifndef Py_GIL_DISABLED
@@ -255,6 +239,67 @@ PyObject *fl_mailbox_here(fl_state *state)
         state->recent_mailbox = found;
     }
     return found;
+}
+
+/* Of its loop. */
+static PyObject *make_future(mailbox *self, bool shielded)
+{
+    fl_store(&self->body->home, fl_owner_thread(), relaxed); /* read by this thread */
+    PyObject *future = PyObject_CallNoArgs(self->make_future);
+    if (future != NULL && shielded && self->shield != NULL) {
+        PyObject *done = PyObject_CallOneArg(self->shield, future);
+        if (done == NULL) {
+            Py_CLEAR(future);
+        }
+        Py_XDECREF(done);
+    }
+    return future;
+}
+
+/* *inner becomes the iterator of the future; -1 with an exception. */
+static int await_future(PyObject *future, PyObject **inner)
+{
+    PyAsyncMethods *async = Py_TYPE(future)->tp_as_async;
+    if (async == NULL || async->am_await == NULL) {
+        PyErr_SetString(PyExc_TypeError, "the future of a mailbox's make_future() cannot be awaited");
+        return -1;
+    }
+    Py_XSETREF(*inner, async->am_await(future));
+    return *inner == NULL ? -1 : 0;
+}
+
+PyObject *fl_await_here(fl_state *state, bool shielded, PyObject **inner, fl_mailbox **body,
+                        PyObject **future)
+{
+    PyObject *here = mailbox_here(state);
+    *future = here == NULL ? NULL : make_future((mailbox *)here, shielded);
+    if (*future == NULL || await_future(*future, inner) < 0) {
+        Py_CLEAR(*future);
+        Py_XDECREF(here);
+        return NULL;
+    }
+    *body = ((mailbox *)here)->body;
+    return here;
+}
+
+fl_waiter *fl_task_waiter(PyObject *what, fl_mailbox *body, fl_waitq *waitq, uint32_t wanted, fl_stake stake,
+                          PyObject *future)
+{
+    fl_waiter *waiter = fl_mailbox_waiter(body, waitq, wanted, stake);
+    if (waiter == NULL) {
+        return fl_raise(fl_wrapper_state(what), LoopClosedError,
+                        "the event loop of this task has been closed");
+    }
+    waiter->request = what;
+    fl_store(&waiter->payload, Py_NewRef(future), release); /* pairs with fl_waiter_swap_future */
+    return waiter;
+}
+
+void fl_task_waiter_done(fl_waiter *waiter)
+{
+    PyObject *future = fl_waiter_swap_future(waiter, NULL);
+    fl_mailbox_forget(waiter);
+    Py_XDECREF(future);
 }
 
 bool fl_mailbox_complete(fl_state *state, fl_waiter *waiter)

@@ -154,8 +154,14 @@ static inline fl_state *fl_state_of(PyObject *module)
 /* __copy__ and __deepcopy__ of every type: a TypeError. */
 PyObject *fl_refuse_copy(PyObject *self, PyObject *ignored);
 
-/* Of a type of ours, or one that Python derived from it; NULL with an exception. */
-fl_state *fl_state_under(PyTypeObject *type);
+/* Of a type of ours, which cannot be changed, or of one that Python derived from it. */
+static inline fl_state *fl_type_state(PyTypeObject *type)
+{
+    while (!(type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE)) {
+        type = type->tp_base;
+    }
+    return (fl_state *)PyType_GetModuleState(type);
+}
 
 /* What the stub says of a function of the module (FL_DOC(module, name)), of a method or of a type; see
    native/module/docs.py. */

@@ -301,8 +301,7 @@ int fl_wait_thread_unless(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_s
     return outcome;
 }
 
-/* An exception that is to be raised later, in the place of one that came before. */
-static void keep_last(PyObject **type, PyObject **value, PyObject **traceback)
+void fl_keep_last(PyObject **type, PyObject **value, PyObject **traceback)
 {
     Py_XDECREF(*type);
     Py_XDECREF(*value);
@@ -315,18 +314,18 @@ int fl_wait_thread_always(PyObject *what, fl_waitq *waitq, fl_stake stake)
     PyObject *type = NULL, *value = NULL, *traceback = NULL;
     int outcome, looks = 0;
     while ((outcome = fl_wait_greenlet(what, waitq, 1, stake, FL_FOREVER)) < 0) {
-        keep_last(&type, &value, &traceback);
+        fl_keep_last(&type, &value, &traceback);
     }
     if (outcome == FL_NO_GREENLET) {
         fl_waiter *waiter;
         while ((waiter = fl_waiter_for(what, waitq, 1, stake)) == NULL) { /* for lack of memory */
-            keep_last(&type, &value, &traceback);
+            fl_keep_last(&type, &value, &traceback);
         }
         outcome = fl_waitq_enter(waiter);
         while (outcome != 1) {
             outcome = fl_sleep(waiter, FL_FOREVER, &looks);
             if (outcome < 0) {
-                keep_last(&type, &value, &traceback);
+                fl_keep_last(&type, &value, &traceback);
             }
         }
         fl_thread_waiter_done(waiter);

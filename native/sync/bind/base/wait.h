@@ -35,15 +35,6 @@ static inline fl_waitq *fl_wrapper_waitq(PyObject *wrapper)
     return ((fl_wrapper *)wrapper)->waitq;
 }
 
-/* Of a type of ours, which cannot be changed, or of one that Python derived from it. */
-static inline fl_state *fl_type_state(PyTypeObject *type)
-{
-    while (!(type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE)) {
-        type = type->tp_base;
-    }
-    return (fl_state *)PyType_GetModuleState(type);
-}
-
 static inline fl_state *fl_wrapper_state(PyObject *wrapper)
 {
     return fl_type_state(Py_TYPE(wrapper));
@@ -132,6 +123,10 @@ int fl_holder_ended(PyObject *what, fl_waitq *waitq);
 typedef enum { FL_NONE_GONE, FL_TASK_GONE, FL_THREAD_GONE } fl_gone;
 int fl_warn_if_gone(PyObject *what, fl_gone gone);
 
+/* The exception that is set is to be raised later, in the place of one that came before; all are NULL at
+   first. */
+void fl_keep_last(PyObject **type, PyObject **value, PyObject **traceback);
+
 /* Takes a lock that must be had, for ever: an exception of a signal handler waits until it is taken (-1, with
    the last one set). */
 int fl_wait_thread_always(PyObject *what, fl_waitq *waitq, fl_stake stake);
@@ -215,14 +210,14 @@ PyObject *fl_awaitable_throw(PyObject *op, PyObject *const *args, Py_ssize_t cou
 PyObject *fl_awaitable_close(PyObject *op, PyObject *ignored);
 PySendResult fl_awaitable_step(PyObject *op, PyObject *value, PyObject **result);
 PyObject *fl_awaitable_next(PyObject *op);
+/* Its give_up, while an exception may be on its way. */
+void fl_awaitable_give_up(PyObject *op);
 #define FL_AWAITABLE_SLOTS                                                                                  \
     {Py_am_await, (void *)PyObject_SelfIter}, {Py_am_send, (void *)fl_awaitable_step},                     \
         {Py_tp_iter, (void *)PyObject_SelfIter}, {Py_tp_iternext, (void *)fl_awaitable_next}
 
 /* PyIter_Send, which PyPy does not have. */
 PySendResult fl_iterator_send(PyObject *iterator, PyObject *value, PyObject **result);
-/* *inner becomes the iterator of the future, which is what it awaits; -1 with an exception. */
-int fl_await_future(PyObject *future, PyObject **inner);
 
 /* With this stake instead of that of the task that awaits it. */
 void fl_operation_for(PyObject *operation, fl_stake stake);
@@ -326,18 +321,17 @@ static inline uint64_t fl_caller_owner(const fl_caller *me)
     return me->task == NULL ? me->thread : me->thread | FL_OWNER_TASK;
 }
 
-/* The Mailbox of the loop that runs in this thread, as the finder says; a new reference, or NULL with an
-   exception set. */
-PyObject *fl_mailbox_here(fl_state *state);
+/* *inner becomes the iterator of a future of the loop that runs in this thread, which is what a task awaits.
+   Returns the loop's Mailbox, with its body (borrowed) in *body and the future (a new reference, as the
+   Mailbox is) in *future; NULL with an exception set. `shielded`: no cancellation ends the future, where its
+   library would go on to cancel. */
+PyObject *fl_await_here(fl_state *state, bool shielded, PyObject **inner, fl_mailbox **body,
+                        PyObject **future);
 
 /* The loop that asyncio runs in this thread, a new reference; NULL: none, or an exception is set. */
 PyObject *fl_running_loop(fl_state *state);
 /* The task of this loop that runs in this thread, the same way. */
 PyObject *fl_asyncio_task(fl_state *state, PyObject *loop);
-
-/* A future of this Mailbox's loop, and its body (borrowed); NULL with an exception set. `shielded`: no
-   cancellation ends it, where its library would go on to cancel. */
-PyObject *fl_mailbox_future(PyObject *mailbox, bool shielded, fl_mailbox **body);
 
 /* Calls the function, in this Mailbox's loop, after so many nanoseconds: what has a cancel(); NULL with an
    exception set. */
@@ -345,6 +339,12 @@ PyObject *fl_mailbox_timer(PyObject *mailbox, int64_t sleep, PyObject *function)
 /* Puts a future (stolen) in the place of the one that a waiter's task awaits, and returns that (a new
    reference). Either may be NULL. */
 PyObject *fl_waiter_swap_future(fl_waiter *waiter, PyObject *future);
+
+/* A task's waiter for this object, whose grant completes the future: as fl_waiter_for. */
+fl_waiter *fl_task_waiter(PyObject *what, fl_mailbox *body, fl_waitq *waitq, uint32_t wanted, fl_stake stake,
+                          PyObject *future);
+/* Done with it; it is settled. */
+void fl_task_waiter_done(fl_waiter *waiter);
 
 /* In the loop's thread: completes the future of a waiter's task, if it has one. False: the task was
    cancelled, and has yet to learn of it. */

@@ -71,7 +71,7 @@ static sight *copy(sights *found, const fl_waiter *waiter, int64_t space)
     fl_waitq_ref(waitq);
     seen->waitq = waitq;
     seen->owned = waitq->flags & FL_WAITQ_OWNED;
-    seen->owner = fl_load(&waitq->owner, relaxed); /* a figure to show */
+    seen->owner = fl_load(&waitq->owner, relaxed); /* statistics only */
     /* of a task's it is written once, under another lock, by when it is queued */
     seen->since = __atomic_load_n(&waiter->since, __ATOMIC_RELAXED);
     seen->space = space;
@@ -115,7 +115,7 @@ static void see_task(void *context, const fl_mailbox *mailbox, fl_waiter *waiter
     if (seen == NULL) {
         return;
     }
-    seen->number = fl_load(&mailbox->home, relaxed) | FL_OWNER_TASK; /* a figure to show */
+    seen->number = fl_load(&mailbox->home, relaxed) | FL_OWNER_TASK; /* statistics only */
     if (seen->owned) { /* the holder-to-be; elsewhere the field may mean something else */
         seen->number |= waiter->stake.holder & ~FL_OWNER_PLACE;
     }

@@ -21,7 +21,6 @@ int fl_condition_check_held(fl_condition_wrapper *self, const char *refusal)
 
 int fl_condition_begin(fl_condition_wrapper *self, fl_waiter *waiter, fl_lock_hold *before)
 {
-    fl_store(&waiter->request, self, relaxed); /* no other thread has it yet */
     waiter->request_moved = self->lock;
     waiter->since = fl_sem_resumed(fl_condition_lock_queue(self));
     fl_waitq_enter(waiter);
@@ -61,10 +60,7 @@ static int wait_in_thread(fl_condition_wrapper *self, int64_t deadline)
         outcome = fl_sleep(waiter, deadline, &looks);
         left = outcome == 0;
         if (outcome < 0) {
-            Py_XDECREF(type);
-            Py_XDECREF(value);
-            Py_XDECREF(traceback);
-            PyErr_Fetch(&type, &value, &traceback);
+            fl_keep_last(&type, &value, &traceback);
             left = fl_condition_leave(waiter);
         }
     }

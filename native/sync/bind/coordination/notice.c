@@ -42,9 +42,7 @@ static void forget(notice *self)
 {
     fl_waiter *waiter = self->waiter;
     self->waiter = NULL;
-    PyObject *future = fl_waiter_swap_future(waiter, NULL);
-    fl_mailbox_forget(waiter);
-    Py_XDECREF(future);
+    fl_task_waiter_done(waiter);
 }
 
 /* The owner that the lock is to have again. An RLock tells a thread's first greenlet, which is the thread,
@@ -65,27 +63,25 @@ static int find_holder(notice *self, uint64_t *holder)
     return 0;
 }
 
-/* A waiter for this queue, whose future the task is to await; NULL with an exception. */
-static fl_waiter *prepare(notice *self, fl_waitq *waitq, bool shielded)
+/* A waiter for the condition or its lock, whose future the task is to await; NULL with an exception. */
+static fl_waiter *prepare(notice *self, PyObject *what, bool shielded)
 {
-    fl_state *state = fl_wrapper_state((PyObject *)self->condition);
-    PyObject *mailbox = fl_mailbox_here(state);
+    PyObject *future, *mailbox;
     fl_mailbox *body;
     uint64_t holder;
-    bool known = mailbox != NULL && find_holder(self, &holder) == 0;
-    PyObject *future = known ? fl_mailbox_future(mailbox, shielded, &body) : NULL;
-    fl_waiter *waiter = NULL;
-    if (future != NULL && fl_await_future(future, &self->awaitable.inner) == 0) {
-        waiter = fl_mailbox_waiter(body, waitq, 1, FL_HOLDER(holder));
-        if (waiter == NULL) {
-            fl_raise(state, LoopClosedError, "the event loop of this task has been closed");
-            Py_CLEAR(self->awaitable.inner);
-        } else {
-            fl_store(&waiter->payload, Py_NewRef(future), release); /* pairs with fl_waiter_swap_future */
-        }
+    if (find_holder(self, &holder) < 0) {
+        return NULL;
     }
-    Py_XDECREF(future);
-    Py_XDECREF(mailbox);
+    mailbox = fl_await_here(fl_wrapper_state(what), shielded, &self->awaitable.inner, &body, &future);
+    if (mailbox == NULL) {
+        return NULL;
+    }
+    fl_waiter *waiter = fl_task_waiter(what, body, fl_wrapper_waitq(what), 1, FL_HOLDER(holder), future);
+    if (waiter == NULL) {
+        Py_CLEAR(self->awaitable.inner);
+    }
+    Py_DECREF(future);
+    Py_DECREF(mailbox);
     return waiter;
 }
 
@@ -138,10 +134,7 @@ static PySendResult finish(notice *self, PyObject **result)
 /* Its loop cannot wake it any more. */
 static PySendResult fail(notice *self)
 {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    give_up((PyObject *)self);
-    PyErr_Restore(type, value, traceback);
+    fl_awaitable_give_up((PyObject *)self);
     return PYGEN_ERROR;
 }
 
@@ -165,18 +158,15 @@ static int look(notice *self, bool over)
 static int go_on(notice *self)
 {
     fl_state *state = fl_wrapper_state((PyObject *)self->condition);
-    PyObject *mailbox = fl_mailbox_here(state);
     fl_mailbox *body;
-    PyObject *future = mailbox == NULL ? NULL : fl_mailbox_future(mailbox, true, &body);
-    int outcome = future == NULL ? -1 : fl_await_future(future, &self->awaitable.inner);
-    if (outcome == 0) {
-        PyObject *before = fl_waiter_swap_future(self->waiter, Py_NewRef(future));
-        Py_XDECREF(before);
-        outcome = look(self, false); /* or it came while there was no future to complete */
+    PyObject *future, *mailbox = fl_await_here(state, true, &self->awaitable.inner, &body, &future);
+    if (mailbox == NULL) {
+        return -1;
     }
-    Py_XDECREF(future);
-    Py_XDECREF(mailbox);
-    return outcome;
+    PyObject *before = fl_waiter_swap_future(self->waiter, future);
+    Py_XDECREF(before);
+    Py_DECREF(mailbox);
+    return look(self, false); /* or it came while there was no future to complete */
 }
 
 /* Queues for the lock. As go_on(). */
@@ -184,12 +174,8 @@ static int retake(notice *self)
 {
     forget(self);
     self->phase = RETAKING;
-    self->waiter = prepare(self, fl_condition_lock_queue(self->condition), true);
-    if (self->waiter == NULL) {
-        return -1;
-    }
-    fl_store(&self->waiter->request, self->condition->lock, relaxed); /* no other thread has it yet */
-    return fl_waitq_enter(self->waiter);
+    self->waiter = prepare(self, self->condition->lock, true);
+    return self->waiter == NULL ? -1 : fl_waitq_enter(self->waiter);
 }
 
 /* With an exception set, which is kept until the lock is there: the last one counts. */
@@ -238,7 +224,7 @@ static PySendResult step(PyObject *op, PyObject *value, PyObject **result)
             Py_CLEAR(*result);
         }
         if (fl_condition_check_held(on, "cannot wait on un-acquired lock") < 0 ||
-            (self->waiter = prepare(self, on->wrapper.waitq, false)) == NULL) {
+            (self->waiter = prepare(self, (PyObject *)on, false)) == NULL) {
             return PYGEN_ERROR;
         }
         if (fl_condition_begin(on, self->waiter, &self->before) < 0) {
@@ -281,10 +267,7 @@ static int notice_traverse(PyObject *op, visitproc visit, void *arg)
 
 static int notice_clear(PyObject *op)
 {
-    PyObject *type, *value, *traceback; /* it may be collected while an exception is on its way */
-    PyErr_Fetch(&type, &value, &traceback);
-    give_up(op);
-    PyErr_Restore(type, value, traceback);
+    fl_awaitable_give_up(op);
     Py_CLEAR(((notice *)op)->awaitable.inner);
     Py_CLEAR(((notice *)op)->condition);
     Py_CLEAR(((notice *)op)->predicate);

@@ -240,7 +240,7 @@ static PyObject *lock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     bool breaks = strcmp(death, "break") == 0;
     if (!breaks && strcmp(death, "warn") != 0) {
-        return fl_raise(fl_state_under(type), UsageError, "on_owner_death is 'warn' or 'break'");
+        return fl_raise(fl_type_state(type), UsageError, "on_owner_death is 'warn' or 'break'");
     }
     return fl_wrapper_new(type, fl_sem_new(1, 1, FL_WAITQ_OWNED | (fair ? FL_WAITQ_FAIR : 0) |
                                                    (breaks ? FL_WAITQ_BREAKS : 0)));

@@ -120,7 +120,7 @@ static fl_shm_header *find(fl_state *state, int fd, const fl_shm_type *kind, con
 
 PyObject *fl_shm_new(PyTypeObject *type, const fl_shm_type *kind, PyObject *args)
 {
-    fl_state *state = fl_state_under(type);
+    fl_state *state = fl_type_state(type);
     int fd, making;
     const char *token;
     Py_ssize_t length;
