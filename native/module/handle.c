@@ -1,6 +1,11 @@
 /* Handles: a primitive of this interpreter as a number, and the number as a primitive of another one. */
 #include "interpreters/bind/codec.h"
-#include "sync/bind/base/wait.h"
+#include "sync/bind/base/imports.h"
+#include "sync/bind/base/wrapper.h"
+#include "sync/bind/coordination/barrier.h"
+#include "sync/bind/coordination/condition.h"
+#include "sync/bind/queues/bounded.h"
+#include "sync/bind/queues/broadcast.h"
 
 #include <unistd.h>
 

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "sync/bind/base/wait.h"
+#include "sync/bind/base/task.h"
 
 /* What PyStructSequence_NewType takes. */
 #define RECORD(field, where, type)                                                                          \

@@ -171,6 +171,28 @@ bool fl_opcode_destroys(unsigned char opcode);
    function has returned, and its locals are destroyed. */
 bool fl_opcode_calls_python(unsigned char opcode);
 
+/* ---- What a thread state counts: each step of a task, and each switch of a greenlet, enters a context of
+ * its own. Its number is unique in its interpreter. */
+
+typedef struct {
+    uint64_t contexts, thread_state;
+    PyInterpreterState *interpreter;
+} fl_py_turn;
+
+static inline fl_py_turn fl_py_turn_here(void)
+{
+    const PyThreadState *here = PyThreadState_Get();
+    return (fl_py_turn){here->context_ver, here->id, here->interp};
+}
+
+/* Whether this thread runs the same task, or greenlet, as it did then. */
+static inline bool fl_py_turn_lasts(const fl_py_turn *turn)
+{
+    const PyThreadState *here = PyThreadState_Get();
+    return turn->contexts == here->context_ver && turn->thread_state == here->id &&
+           turn->interpreter == here->interp;
+}
+
 /* ---- Whether thread states may have been freed under the feet of their threads. */
 
 static inline int fl_finalizing(void)

@@ -1,7 +1,7 @@
 /* decode: messages become objects (codec.h); whatever has come, no byte behind its end is read. */
 #include "interpreters/bind/codec.h"
 
-#include "sync/bind/base/wait.h"
+#include "sync/bind/base/imports.h"
 
 #include <string.h>
 

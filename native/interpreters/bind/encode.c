@@ -1,7 +1,7 @@
 /* encode: objects become messages (codec.h), a letter and what belongs to it for each. */
 #include "interpreters/bind/codec.h"
 
-#include "sync/bind/base/wait.h"
+#include "sync/bind/base/imports.h"
 
 #include <stdlib.h>
 #include <string.h>

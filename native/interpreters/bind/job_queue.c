@@ -2,6 +2,8 @@
  * (worker_slot.c). A job's owner is an object of the engine's interpreter and is touched there only.
  */
 #include "interpreters/bind/job_queue.h"
+#include "sync/bind/base/arguments.h"
+#include "sync/bind/base/wrapper.h"
 
 #include "machine/cores.h"
 

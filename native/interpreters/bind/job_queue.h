@@ -3,7 +3,6 @@
 #define FL_INTERPRETERS_BIND_JOB_QUEUE_H
 
 #include "interpreters/bind/codec.h"
-#include "sync/bind/base/wait.h"
 
 #include "interpreters/job_queue.h"
 

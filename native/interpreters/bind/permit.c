@@ -1,5 +1,6 @@
 /* permit: how a thread with an interpreter waits for a permit of a job queue. */
 #include "interpreters/bind/job_queue.h"
+#include "sync/bind/wait/blocking.h"
 
 #include "machine/clock.h"
 

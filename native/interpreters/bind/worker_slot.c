@@ -2,6 +2,9 @@
  * other side is job_queue.c.
  */
 #include "interpreters/bind/job_queue.h"
+#include "sync/bind/base/arguments.h"
+#include "sync/bind/base/imports.h"
+#include "sync/bind/base/wrapper.h"
 
 typedef struct {
     PyObject_HEAD

@@ -57,7 +57,7 @@
  *                never been granted.
  *   forked       in a child process, once, before anything else happens there: no waiter exists any more. A
  * thread waits with fl_waitq_enter and fl_waitq_wait, a task with fl_waitq_enter and its mailbox (mailbox.h);
- * sync/bind/await has both endings ready for Python. semaphore.c has all of it; event.c is the smallest.
+ * sync/bind/wait has both endings ready for Python. semaphore.c has all of it; event.c is the smallest.
  */
 #ifndef FL_SYNC_WAIT_WAITQ_H
 #define FL_SYNC_WAIT_WAITQ_H

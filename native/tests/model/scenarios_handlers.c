@@ -23,7 +23,7 @@ static void begin_either(void)
     model_allow_handlers(true, true);
 }
 
-/* As fl_wait_in_place() in sync/bind/await/blocking.c: queued while the handler runs. */
+/* As fl_wait_in_place() in sync/bind/wait/blocking.c: queued while the handler runs. */
 static void lock_with_handlers(void)
 {
     fl_waiter *waiter = &frames[model_self()][0].waiter;

@@ -1,7 +1,7 @@
 /* Finds and keeps what the native code uses of Python's modules. */
 #include "sync/bind/base/imports.h"
 
-#include "sync/bind/base/wait.h"
+#include "machine/atomic.h"
 
 /* What keep() has kept in this place of the state, borrowed; or NULL. */
 static PyObject *kept(PyObject **place)

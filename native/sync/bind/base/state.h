@@ -2,17 +2,8 @@
 #ifndef FL_SYNC_BIND_BASE_STATE_H
 #define FL_SYNC_BIND_BASE_STATE_H
 
-#define PY_SSIZE_T_CLEAN /* "#" in formats is a Py_ssize_t; needed to 3.12 */
-#include <Python.h>
-
 #include "docs.h" /* made by the build */
-
-#ifdef PYPY_VERSION /* which has one interpreter, and no calls for this in its C API */
-#define PyInterpreterState_Get() (PyThreadState_Get()->interp)
-#define PyInterpreterState_Main() PyInterpreterState_Get()
-#define PyErr_CheckSignals() fl_run_handlers() /* PyPy's own does nothing */
-int fl_run_handlers(void);
-#endif
+#include "sync/bind/base/c_api.h"
 
 /* The types of the module: the field of the state, and the spec in its own file. INNER ones have no name in
    the module. */
@@ -150,9 +141,6 @@ static inline fl_state *fl_state_of(PyObject *module)
 {
     return (fl_state *)PyModule_GetState(module);
 }
-
-/* __copy__ and __deepcopy__ of every type: a TypeError. */
-PyObject *fl_refuse_copy(PyObject *self, PyObject *ignored);
 
 /* Of a type of ours, which cannot be changed, or of one that Python derived from it. */
 static inline fl_state *fl_type_state(PyTypeObject *type)

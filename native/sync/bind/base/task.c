@@ -4,9 +4,9 @@
  * has none, and that a task allocates nothing: what asyncio and trio have for it, which is C, is found once
  * and kept.
  */
-#include "sync/bind/base/wait.h"
+#include "sync/bind/base/task.h"
 
-#include "machine/thread.h"
+#include "sync/bind/base/imports.h"
 
 /* A new reference; NULL for None. */
 static PyObject *not_none(PyObject *found)
@@ -67,7 +67,8 @@ PyObject *fl_task_here(fl_state *state)
     return task;
 }
 
-PyObject *fl_holder_here(fl_state *state)
+/* That, or the greenlet where gevent runs in this thread; the first greenlet of a thread is the thread. */
+static PyObject *holder_here(fl_state *state)
 {
     PyObject *task = fl_task_here(state);
     if (task != NULL || PyErr_Occurred()) {
@@ -87,21 +88,39 @@ int fl_caller_ask(fl_state *state, fl_caller *me)
 #ifdef PYPY_VERSION
     const fl_caller_when when = {0};
 #else
-    const PyThreadState *here = PyThreadState_Get();
     const fl_caller_when when = {
-        .contexts = here->context_ver, /* before: what is asked may switch to others and back */
-        .thread_state = here->id,
-        .interpreter = here->interp,
+        .turn = fl_py_turn_here(), /* before: what is asked may switch to others and back */
         .interpreters = fl_load(&fl_caller_interpreters, relaxed), /* its own is counted */
         .generation = fl_fork_generation,
     };
 #endif
-    *me = (fl_caller){fl_owner_thread(), fl_holder_here(state)};
+    *me = (fl_caller){fl_owner_thread(), holder_here(state)};
     if (me->task == NULL && PyErr_Occurred()) {
         return -1;
     }
     fl_caller_last = (fl_caller_memory){when, *me};
     return 0;
+}
+
+static fl_atomic(bool) blocking_allowed;
+
+int fl_refuse_to_block(fl_state *state)
+{
+    if (fl_load(&blocking_allowed, relaxed)) { /* set by the program, before */
+        return 0;
+    }
+    PyObject *task = fl_task_here(state);
+    if (task == NULL) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    Py_DECREF(task);
+    int notebook = PyDict_Contains(state->modules, state->name_ipykernel); /* its cells are tasks */
+    if (notebook == 0) {
+        fl_raise(state, DeadlockError,
+                 "a task that waits in its loop's thread stops every task of the loop; await the call with "
+                 "_async, use `async with`, or see fairlead.sync.blocking_in_tasks()");
+    }
+    return notebook > 0 ? 0 : -1;
 }
 
 /* What is not there is NULL, without an exception; any other exception stays. */
@@ -180,7 +199,7 @@ static PyObject *task_serial(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ig
 
 static PyObject *current_task(PyObject *module, PyObject *Py_UNUSED(ignored))
 {
-    PyObject *task = fl_holder_here(fl_state_of(module));
+    PyObject *task = holder_here(fl_state_of(module));
     return task != NULL || PyErr_Occurred() ? task : Py_NewRef(Py_None);
 }
 
@@ -190,7 +209,7 @@ static PyObject *blocking_in_tasks(PyObject *Py_UNUSED(module), PyObject *allowe
     if (allow < 0) {
         return NULL;
     }
-    return PyBool_FromLong(fl_exchange(&fl_blocking_allowed, allow, relaxed)); /* by itself */
+    return PyBool_FromLong(fl_exchange(&blocking_allowed, allow, relaxed)); /* by itself */
 }
 
 PyMethodDef fl_task_functions[] = {

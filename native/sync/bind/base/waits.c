@@ -10,13 +10,15 @@
  *
  * Of another interpreter's waits only numbers and the name of the type are taken.
  */
-#include "sync/bind/base/wait.h"
+#include "sync/bind/base/state.h"
 
 #include <frameobject.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sync/wait/choice.h"
+#include "sync/wait/mailbox.h"
+#include "sync/wait/thread_table.h"
 
 #if PY_VERSION_HEX >= 0x030D0000
 #define FL_IS_ENDING Py_IsFinalizing
@@ -196,20 +198,6 @@ static PyObject *as_tuple(const sight *seen)
                          (unsigned long long)seen->number, (unsigned long long)seen->ident,
                          (long long)seen->space, (double)seen->since / 1e9, deadline, seen->one_of,
                          or_none(seen->future), or_none(seen->stack));
-}
-
-PyObject *fl_holders_append(PyObject *list, uint64_t owner, PyObject *task, bool alone)
-{
-    if (list == NULL || owner == 0) {
-        return list;
-    }
-    PyObject *holder = Py_BuildValue("(KOO)", (unsigned long long)owner, or_none(task),
-                                     alone ? Py_True : Py_False);
-    if (holder == NULL || PyList_Append(list, holder) < 0) {
-        Py_CLEAR(list);
-    }
-    Py_XDECREF(holder);
-    return list;
 }
 
 static PyObject *waits(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))

@@ -1,5 +1,12 @@
 /* Barrier: the barrier in core, as threading.Barrier and asyncio.Barrier at once. */
-#include "sync/bind/base/wait.h"
+#include "sync/bind/coordination/barrier.h"
+
+#include "sync/bind/base/arguments.h"
+#include "sync/bind/base/imports.h"
+#include "sync/bind/base/task.h"
+#include "sync/bind/wait/blocking.h"
+#include "sync/bind/wait/mailbox.h"
+#include "sync/bind/wait/operation.h"
 
 #include "sync/coordination/barrier.h"
 

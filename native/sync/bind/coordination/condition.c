@@ -7,6 +7,11 @@
  * coroutine that is closed cannot wait for the lock: it leaves without it (sync/bind/locks/lost.h).
  */
 #include "sync/bind/coordination/condition.h"
+#include "sync/bind/base/arguments.h"
+#include "sync/bind/base/imports.h"
+#include "sync/bind/base/task.h"
+#include "sync/bind/wait/blocking.h"
+#include "sync/bind/wait/operation.h"
 
 #include "machine/clock.h"
 

@@ -3,6 +3,7 @@
 #define FL_SYNC_BIND_COORDINATION_CONDITION_H
 
 #include "sync/bind/locks/lock.h"
+#include "sync/bind/wait/mailbox.h"
 #include "sync/coordination/condition.h"
 
 typedef struct {
@@ -33,5 +34,9 @@ static inline void fl_condition_notify_next(const fl_condition_wrapper *self)
 /* The awaitable of a task's or a greenlet's wait. predicate: the wait ends when that is true; NULL: with the
    first notification. */
 PyObject *fl_notice_new(PyObject *op, PyObject *predicate);
+
+/* A Condition with this Lock, over the queue that another interpreter's has, whose reference it steals; NULL
+   with an exception. */
+PyObject *fl_condition_with(PyObject *lock, fl_waitq *waitq);
 
 #endif

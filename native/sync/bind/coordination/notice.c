@@ -2,6 +2,9 @@
  * says how a wait ends.
  */
 #include "sync/bind/coordination/condition.h"
+#include "sync/bind/base/imports.h"
+#include "sync/bind/base/task.h"
+#include "sync/bind/wait/awaitable.h"
 
 #include "sync/bind/locks/lost.h"
 

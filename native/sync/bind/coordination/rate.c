@@ -1,5 +1,8 @@
 /* RateLimiter: the rate in core, with its clock or one that stands still. */
-#include "sync/bind/base/wait.h"
+#include "sync/bind/base/arguments.h"
+#include "sync/bind/wait/blocking.h"
+#include "sync/bind/wait/mailbox.h"
+#include "sync/bind/wait/operation.h"
 
 #include <math.h>
 
@@ -13,7 +16,7 @@ static int64_t plus(int64_t date, int64_t wait)
     return wait < FL_FOREVER - date ? date + wait : FL_FOREVER;
 }
 
-/* As fl_wait_greenlet. */
+/* As fl_wait_thread, in a greenlet; FL_NO_GREENLET: none calls. */
 static int wait_in_greenlet(PyObject *self, uint32_t wanted, int64_t deadline, int64_t latest)
 {
     int here = fl_in_greenlet(fl_wrapper_state(self));

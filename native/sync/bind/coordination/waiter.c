@@ -1,5 +1,8 @@
 /* Waiter of fairlead.lowlevel: one wait. It is granted or given up, whichever is first, in one step of C. */
-#include "sync/bind/base/wait.h"
+#include "sync/bind/base/arguments.h"
+#include "sync/bind/wait/blocking.h"
+#include "sync/bind/wait/mailbox.h"
+#include "sync/bind/wait/operation.h"
 
 #include "sync/coordination/event.h"
 

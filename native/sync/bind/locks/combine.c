@@ -7,7 +7,12 @@
  * The main thread runs no section but its own, and hands the lock on: signal handlers run in the main
  * thread between any two instructions of Python, and what they raise must not end up with another caller.
  */
-#include "sync/bind/base/wait.h"
+#include "sync/bind/base/arguments.h"
+#include "sync/bind/base/imports.h"
+#include "sync/bind/base/task.h"
+#include "sync/bind/wait/blocking.h"
+#include "sync/bind/wait/mailbox.h"
+#include "sync/bind/wait/operation.h"
 
 #include "sync/locks/combine.h"
 

@@ -75,3 +75,17 @@ PyObject *fl_holders_remove(fl_holders *holders, fl_rw_hold *hold)
     holders->count--;
     return task;
 }
+
+PyObject *fl_holders_append(PyObject *list, uint64_t owner, PyObject *task, bool alone)
+{
+    if (list == NULL || owner == 0) {
+        return list;
+    }
+    PyObject *holder = Py_BuildValue("(KOO)", (unsigned long long)owner, task == NULL ? Py_None : task,
+                                     alone ? Py_True : Py_False);
+    if (holder == NULL || PyList_Append(list, holder) < 0) {
+        Py_CLEAR(list);
+    }
+    Py_XDECREF(holder);
+    return list;
+}

@@ -7,7 +7,7 @@
 #ifndef FL_SYNC_BIND_LOCKS_HOLDERS_H
 #define FL_SYNC_BIND_LOCKS_HOLDERS_H
 
-#include "sync/bind/base/wait.h"
+#include "sync/bind/base/task.h"
 
 typedef struct {
     uint64_t thread; /* 0: this place is free */
@@ -26,5 +26,10 @@ fl_rw_hold *fl_holders_find(const fl_holders *holders, const fl_caller *who);
 fl_rw_hold *fl_holders_add(fl_holders *holders, const fl_caller *who);
 /* The task's reference goes to the caller, which drops it outside of the critical section. */
 PyObject *fl_holders_remove(fl_holders *holders, fl_rw_hold *hold);
+
+/* What a primitive with holders has as its method _holders(), for sync.waits(): a list of (owner, task or
+   None, whether no other can be inside), owner as fl_owner_*. Appends one, if there is an owner; NULL with
+   an exception set, and no list. */
+PyObject *fl_holders_append(PyObject *list, uint64_t owner, PyObject *task, bool alone);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef FL_SYNC_BIND_LOCKS_LOCK_H
 #define FL_SYNC_BIND_LOCKS_LOCK_H
 
-#include "sync/bind/base/wait.h"
+#include "sync/bind/base/state.h"
 
 /* How it is held: by which task or greenlet (an RLock says so: a reference; NULL: by this thread), and how
    often. */

@@ -11,7 +11,7 @@
 #ifndef FL_SYNC_BIND_LOCKS_LOST_H
 #define FL_SYNC_BIND_LOCKS_LOST_H
 
-#include "sync/bind/base/wait.h"
+#include "sync/bind/base/wrapper.h"
 
 void fl_lost_note(PyObject *lock, uint32_t times);
 

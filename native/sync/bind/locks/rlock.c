@@ -9,6 +9,14 @@
  */
 #include "sync/bind/locks/lock.h"
 #include "sync/bind/locks/lost.h"
+#include "sync/bind/base/arguments.h"
+#include "sync/bind/base/imports.h"
+#include "sync/bind/base/task.h"
+#include "sync/bind/locks/holders.h"
+#include "sync/bind/wait/blocking.h"
+#include "sync/bind/wait/gone.h"
+#include "sync/bind/wait/mailbox.h"
+#include "sync/bind/wait/operation.h"
 
 typedef struct {
     fl_wrapper wrapper;

@@ -7,6 +7,11 @@
  * waiters.
  */
 #include "sync/bind/locks/rwlock_holding.h"
+#include "sync/bind/base/imports.h"
+#include "sync/bind/base/task.h"
+#include "sync/bind/wait/blocking.h"
+#include "sync/bind/wait/gone.h"
+#include "sync/bind/wait/mailbox.h"
 
 fl_rw_mode fl_rwlock_level(const fl_rw_hold *hold)
 {

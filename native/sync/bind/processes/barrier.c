@@ -2,6 +2,8 @@
 #include "sync/processes/barrier.h"
 
 #include "sync/bind/processes/shm.h"
+#include "sync/bind/base/arguments.h"
+#include "sync/bind/base/imports.h"
 
 static size_t barrier_size(uint32_t amount, uint32_t Py_UNUSED(flags))
 {

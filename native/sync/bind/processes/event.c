@@ -2,6 +2,7 @@
 #include "sync/processes/permits.h"
 
 #include "sync/bind/processes/shm.h"
+#include "sync/bind/base/arguments.h"
 
 static size_t event_size(uint32_t Py_UNUSED(amount), uint32_t Py_UNUSED(flags))
 {

@@ -1,5 +1,7 @@
 /* SharedLock: the base of fairlead.sync.shared.Lock. */
 #include "sync/bind/processes/shm.h"
+#include "sync/bind/base/arguments.h"
+#include "sync/bind/base/imports.h"
 
 static size_t lock_size(uint32_t amount, uint32_t flags)
 {

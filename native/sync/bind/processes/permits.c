@@ -2,6 +2,8 @@
 #include "sync/processes/permits.h"
 
 #include "sync/bind/processes/shm.h"
+#include "sync/bind/base/arguments.h"
+#include "sync/bind/base/imports.h"
 
 /* Of flags: each permit belongs to the process that has it. */
 #define OWNED 1u

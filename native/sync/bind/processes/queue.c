@@ -2,6 +2,8 @@
 #include "sync/processes/queue.h"
 
 #include "sync/bind/processes/shm.h"
+#include "sync/bind/base/arguments.h"
+#include "sync/bind/base/imports.h"
 
 /* `amount` is the capacity in units of 8 bytes. Of flags: deaths are only counted. */
 #define TAKES_OVER 1u

@@ -1,5 +1,7 @@
 /* See shm.h. */
 #include "sync/bind/processes/shm.h"
+#include "sync/bind/base/imports.h"
+#include "sync/bind/base/wrapper.h"
 
 #include <errno.h>
 

@@ -7,7 +7,7 @@
 #ifndef FL_SYNC_BIND_PROCESSES_SHM_H
 #define FL_SYNC_BIND_PROCESSES_SHM_H
 
-#include "sync/bind/base/wait.h"
+#include "sync/bind/base/state.h"
 
 #include "sync/processes/notifier.h"
 #include "sync/processes/shm.h"

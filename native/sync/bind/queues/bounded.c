@@ -25,6 +25,9 @@
 
 #include "interpreters/bind/codec.h"
 #include "sync/bind/queues/queues.h"
+#include "sync/bind/base/imports.h"
+#include "sync/bind/wait/blocking.h"
+#include "sync/bind/wait/mailbox.h"
 
 /* The queue's critical section; where other interpreters have the queue, which its own lock cannot keep out,
    the elements's lock as well. A forking thread has that lock (interpreters/shared.h). No Python between the

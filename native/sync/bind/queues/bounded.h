@@ -7,7 +7,8 @@
 #define FL_SYNC_BIND_QUEUES_BOUNDED_H
 
 #include "sync/bind/queues/elements.h"
-#include "sync/bind/base/wait.h"
+#include "sync/bind/base/wrapper.h"
+#include "sync/locks/semaphore.h"
 
 #include "sync/coordination/event.h"
 
@@ -87,5 +88,10 @@ uint32_t fl_bounded_size(fl_bounded *self);
 /* For the collector, of objects: what a destructor does with the queue meanwhile finds it whole, and empty.
    */
 void fl_bounded_clear(fl_bounded *self);
+
+/* What several interpreters have of it, attached and with the object's own lock; NULL with an exception, as
+   where objects are in it. And of an object that was just made for that. */
+fl_shared *fl_bounded_share(PyObject *op, uint32_t type);
+void fl_bounded_attach(PyObject *op, fl_shared *shared);
 
 #endif

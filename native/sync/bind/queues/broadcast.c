@@ -10,6 +10,9 @@
  * A broadcast that several interpreters have carries copies.
  */
 #include "sync/bind/queues/broadcast.h"
+#include "sync/bind/base/arguments.h"
+#include "sync/bind/base/imports.h"
+#include "sync/bind/wait/mailbox.h"
 
 #include "interpreters/bind/codec.h"
 #include "sync/coordination/sequence.h"

@@ -2,7 +2,7 @@
 #ifndef FL_SYNC_BIND_QUEUES_BROADCAST_H
 #define FL_SYNC_BIND_QUEUES_BROADCAST_H
 
-#include "sync/bind/base/wait.h"
+#include "sync/bind/base/wrapper.h"
 
 /* All but the wait queue. Once several interpreters have it, its objects are copies, and `lock` is held. */
 typedef struct {
@@ -27,5 +27,10 @@ PyObject *fl_reader_at(PyObject *broadcast, uint64_t place);
 PyObject *fl_reader_receive(PyObject *reader, int64_t deadline);
 PyObject *fl_reader_receive_async(PyObject *reader);
 void fl_reader_close(PyObject *reader);
+
+/* What several interpreters have of it, attached and with the object's own lock; NULL with an exception, as
+   where objects are in it. And of an object that was just made for that. */
+fl_shared *fl_broadcast_share(PyObject *op, uint32_t type);
+void fl_broadcast_attach(PyObject *op, fl_shared *shared);
 
 #endif

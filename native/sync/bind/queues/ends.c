@@ -8,6 +8,11 @@
 #include "sync/bind/queues/bounded.h"
 #include "sync/bind/queues/broadcast.h"
 #include "sync/bind/queues/queues.h"
+#include "sync/bind/base/arguments.h"
+#include "sync/bind/base/imports.h"
+#include "sync/bind/wait/blocking.h"
+#include "sync/bind/wait/mailbox.h"
+#include "sync/bind/wait/operation.h"
 #include "sync/coordination/sequence.h"
 
 typedef struct {

@@ -5,7 +5,8 @@
  * those that came back.
  */
 #include "sync/bind/queues/queues.h"
-#include "sync/bind/base/wait.h"
+#include "sync/bind/wait/mailbox.h"
+#include "sync/bind/wait/operation.h"
 
 /* Whatever destructors do meanwhile. */
 static void drop_listed(PyObject *self)

@@ -1,6 +1,9 @@
 /* Queue, LifoQueue, PriorityQueue and SimpleQueue: four wrappers of what bounded.c does. */
 #include "sync/bind/queues/bounded.h"
 #include "sync/bind/queues/queues.h"
+#include "sync/bind/base/arguments.h"
+#include "sync/bind/wait/blocking.h"
+#include "sync/bind/wait/operation.h"
 
 static PyObject *put_within(fl_bounded *self, PyObject *item, int64_t deadline)
 {

@@ -1,5 +1,6 @@
 /* See queues.h. */
 #include "sync/bind/queues/queues.h"
+#include "sync/bind/base/arguments.h"
 
 int fl_queue_deadline(PyObject *block, PyObject *timeout, int64_t *deadline)
 {

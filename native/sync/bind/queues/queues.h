@@ -3,7 +3,6 @@
 #define FL_SYNC_BIND_QUEUES_QUEUES_H
 
 #include "sync/bind/base/state.h"
-#include "sync/bind/base/wait.h"
 
 /* As fl_deadline_parse, by the rules of the module queue: a time-out means nothing to a call that does not
    block, and a negative one is an error. Either may be NULL. */

@@ -1,5 +1,9 @@
 /* A task's wait for one of several things: the awaitable that select_async() returns. See select.c. */
-#include "sync/bind/await/select.h"
+#include "sync/bind/wait/select.h"
+#include "sync/bind/base/imports.h"
+#include "sync/bind/base/task.h"
+#include "sync/bind/wait/awaitable.h"
+#include "sync/bind/wait/mailbox.h"
 
 #include <stdlib.h>
 

@@ -5,8 +5,12 @@
  * ends the wait without a result (a cancellation, close(), the death of the coroutine) settles the waiter: it
  * leaves, or gives back what it was granted.
  */
-#include "sync/bind/await/operation.h"
-#include "sync/coordination/rate.h"
+#include "sync/bind/wait/operation.h"
+
+#include "sync/bind/base/imports.h"
+#include "sync/bind/base/task.h"
+#include "sync/bind/wait/gone.h"
+#include "sync/bind/wait/mailbox.h"
 
 static const fl_awaitable_ops ops;
 
@@ -88,6 +92,25 @@ PyObject *fl_operation_enter(fl_state *state, PyObject *wrapper, uint32_t wanted
         ((fl_operation *)operation)->attempted = true;
     }
     return operation;
+}
+
+fl_handoff *fl_handoff_new(PyObject *object)
+{
+    fl_handoff *handoff = PyMem_RawMalloc(sizeof *handoff);
+    if (handoff == NULL) {
+        return (fl_handoff *)PyErr_NoMemory();
+    }
+    *handoff = (fl_handoff){.object = Py_NewRef(object)};
+    return handoff;
+}
+
+void fl_handoff_drop(fl_handoff *handoff)
+{
+    if (handoff != NULL) {
+        PyObject *object = handoff->object;
+        PyMem_RawFree(handoff);
+        Py_DECREF(object);
+    }
 }
 
 PyObject *fl_operation_meeting(fl_state *state, PyObject *wrapper, fl_meeting_side side, fl_handoff *handoff,
@@ -224,15 +247,6 @@ done:
     return outcome;
 }
 
-int fl_operation_join(PyObject *op)
-{
-    fl_operation *self = (fl_operation *)op;
-    self->awaitable.busy = true; /* no other thread has it yet, but code that runs meanwhile can find it */
-    int outcome = begin(self);
-    self->awaitable.busy = false;
-    return outcome;
-}
-
 static PySendResult step(PyObject *op, PyObject *value, PyObject **result)
 {
     fl_operation *self = (fl_operation *)op;
@@ -362,6 +376,51 @@ PyType_Spec fl_operation_spec = FL_TYPE("fairlead.wait.Operation", fl_operation,
     {Py_tp_clear, (void *)operation_clear},
     {Py_tp_dealloc, (void *)operation_dealloc},
     FL_SLOTS(Operation, operation_));
+
+/* ---- The awaitable that is done, for what had nothing to wait for: one for all of an interpreter. */
+
+static PySendResult done_send(PyObject *op, PyObject *value, PyObject **result)
+{
+    (void)op, (void)value;
+    *result = Py_NewRef(Py_None);
+    return PYGEN_RETURN;
+}
+
+static PyObject *done_next(PyObject *op)
+{
+    (void)op;
+    return NULL; /* StopIteration(None) */
+}
+
+/* It is part of the module's state, and so of the cycle of module and types. */
+static int done_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(op));
+    return 0;
+}
+
+static void done_dealloc(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    PyObject_GC_UnTrack(op);
+    type->tp_free(op);
+    Py_DECREF(type);
+}
+
+PyType_Spec fl_done_spec = FL_TYPE("fairlead.wait.Done", PyObject,
+    Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    {Py_am_await, (void *)PyObject_SelfIter},
+    {Py_am_send, (void *)done_send},
+    {Py_tp_iter, (void *)PyObject_SelfIter},
+    {Py_tp_iternext, (void *)done_next},
+    {Py_tp_traverse, (void *)done_traverse},
+    {Py_tp_dealloc, (void *)done_dealloc},
+    {0, NULL});
+
+PyObject *fl_operation_done(fl_state *state)
+{
+    return Py_NewRef(state->done);
+}
 
 static PyObject *use_mailboxes(PyObject *module, PyObject *finder)
 {

@@ -1,7 +1,8 @@
 /* What comes by itself, as the permits of a rate, is looked for: a timer of the loop completes the future,
  * the task looks, and where there is nothing yet it awaits another future.
  */
-#include "sync/bind/await/operation.h"
+#include "sync/bind/wait/operation.h"
+#include "sync/bind/wait/mailbox.h"
 #include "machine/clock.h"
 
 bool fl_operation_rechecks(const fl_operation *self)

@@ -9,7 +9,10 @@
  * places while signal handlers run; a task awaits one future of its mailbox, which is the payload of every
  * waiter (selection.c). A greenlet awaits as a task does.
  */
-#include "sync/bind/await/select.h"
+#include "sync/bind/wait/select.h"
+#include "sync/bind/base/arguments.h"
+#include "sync/bind/base/task.h"
+#include "sync/bind/wait/blocking.h"
 
 #include <stdlib.h>
 
@@ -155,7 +158,7 @@ void fl_select_begin(fl_choice *choice, const fl_cases *cases, uint32_t first)
     }
 }
 
-/* So that a signal which interrupted no sleep is seen (wait.c). */
+/* So that a signal which interrupted no sleep is seen (blocking.c). */
 #define LOOK_NS 50000000
 
 /* All waiters are initialized, and none is queued. As fl_wait_thread; 1: *winner is GRANTED or REFUSED. */

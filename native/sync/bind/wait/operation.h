@@ -1,10 +1,58 @@
-/* What the files of an operation share: it is awaited in operation.c, looks again by a timer in
+/* operation: one wait of one task, as an awaitable. It is awaited in operation.c, looks again by a timer in
  * operation_recheck.c, and is one of the cases of a selection in operation_case.c.
  */
-#ifndef FL_SYNC_BIND_AWAIT_OPERATION_H
-#define FL_SYNC_BIND_AWAIT_OPERATION_H
+#ifndef FL_SYNC_BIND_WAIT_OPERATION_H
+#define FL_SYNC_BIND_WAIT_OPERATION_H
 
-#include "sync/bind/base/wait.h"
+#include "sync/bind/wait/awaitable.h"
+#include "sync/bind/base/wrapper.h"
+#include "sync/coordination/meeting.h"
+
+/* What an awaitable returns once its wait is over; NULL with an exception set. Without one it is True. `item`
+   is what the awaitable carries; `refused`: the wait queue was closed, and nothing is taken. */
+typedef PyObject *(*fl_finish)(PyObject *wrapper, PyObject *item, bool refused);
+
+/* An awaitable that takes `wanted` from the wrapper's wait queue when it is awaited. */
+PyObject *fl_operation_new(fl_state *state, PyObject *wrapper, uint32_t wanted, fl_finish finish);
+/* From another wait queue that lives as long as the wrapper; `item` may be NULL. */
+PyObject *fl_operation_at(fl_state *state, PyObject *wrapper, fl_waitq *waitq, uint32_t wanted,
+                          fl_finish finish, PyObject *item);
+
+/* A handoff with an object, for a sender; NULL with an exception. */
+fl_handoff *fl_handoff_new(PyObject *object);
+/* With what is in it; may be NULL. */
+void fl_handoff_drop(fl_handoff *handoff);
+
+/* An awaitable of a meeting, by this side, which steals the handoff (NULL: a receiver brings none);
+   `finish` is given what is in its place by then. Once it has met, a cancellation is too late for one that
+   sends: it ends as if there was none, and the task is cancelled at its next wait. */
+PyObject *fl_operation_meeting(fl_state *state, PyObject *wrapper, fl_meeting_side side, fl_handoff *handoff,
+                            fl_finish finish);
+
+/* An awaitable that ends as is settled by the waiter's `wanted`, which is given as it was left. `attempt`: a
+   way of the wrapper's own to take without waiting: 1: taken, 0: not there, -1: an exception; NULL: the wait
+   queue's. It is called when the awaitable is awaited, in the task that awaits, may change what is wanted,
+   and warns of holders that have ended. */
+typedef PyObject *(*fl_conclude)(PyObject *wrapper, uint32_t wanted, bool refused);
+typedef int (*fl_attempt)(PyObject *wrapper, uint32_t *wanted);
+PyObject *fl_operation_of(fl_state *state, PyObject *wrapper, uint32_t wanted, fl_attempt attempt,
+                       fl_conclude conclude);
+
+/* What __aenter__ returns, which `async with` awaits at once: done if it could be taken, else that operation.
+   NULL with an exception set. */
+PyObject *fl_operation_enter(fl_state *state, PyObject *wrapper, uint32_t wanted, fl_attempt attempt,
+                             fl_conclude conclude);
+
+/* The same awaitable (NULL: an exception is set), for what may be closed meanwhile: it takes nothing then. */
+PyObject *fl_operation_unless(PyObject *operation, fl_refuses refuses);
+
+/* With this stake instead of that of the task that awaits it. */
+void fl_operation_for(PyObject *operation, fl_stake stake);
+
+/* An awaitable that is done; for `async with`, which awaits at once, and for what never waits. */
+PyObject *fl_operation_done(fl_state *state);
+
+/* ---- What its files and a selection share. */
 
 typedef enum { FL_OPERATION_NEW, FL_OPERATION_WAITING, FL_OPERATION_OVER } fl_operation_phase;
 

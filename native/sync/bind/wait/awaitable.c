@@ -1,7 +1,9 @@
 /* What the awaitables that wait for a future are made of: steps as an iterator's, what is thrown into one,
  * and an exception that comes too late for what was done.
  */
-#include "sync/bind/base/wait.h"
+#include "sync/bind/wait/awaitable.h"
+
+#include "sync/bind/base/imports.h"
 
 /* The end of a step as an iterator's. */
 static PyObject *as_iteration(PySendResult sent, PyObject *result)
@@ -18,33 +20,6 @@ static PyObject *as_iteration(PySendResult sent, PyObject *result)
     }
     return result;
 }
-
-#ifdef PYPY_VERSION
-PySendResult fl_iterator_send(PyObject *iterator, PyObject *value, PyObject **result)
-{
-    *result = value == Py_None ? PyObject_CallMethod(iterator, "__next__", NULL)
-                               : PyObject_CallMethod(iterator, "send", "O", value);
-    if (*result != NULL) {
-        return PYGEN_NEXT;
-    }
-    if (!PyErr_ExceptionMatches(PyExc_StopIteration)) {
-        return PYGEN_ERROR;
-    }
-    PyObject *type, *stop, *traceback;
-    PyErr_Fetch(&type, &stop, &traceback);
-    PyErr_NormalizeException(&type, &stop, &traceback);
-    *result = PyObject_GetAttrString(stop, "value");
-    Py_XDECREF(type);
-    Py_XDECREF(stop);
-    Py_XDECREF(traceback);
-    return *result == NULL ? PYGEN_ERROR : PYGEN_RETURN;
-}
-#else
-PySendResult fl_iterator_send(PyObject *iterator, PyObject *value, PyObject **result)
-{
-    return PyIter_Send(iterator, value, result);
-}
-#endif
 
 void fl_awaitable_give_up(PyObject *op)
 {

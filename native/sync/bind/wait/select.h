@@ -2,7 +2,7 @@
 #ifndef FL_SYNC_BIND_AWAIT_SELECT_H
 #define FL_SYNC_BIND_AWAIT_SELECT_H
 
-#include "sync/bind/await/operation.h"
+#include "sync/bind/wait/operation.h"
 
 #include "sync/wait/choice.h"
 

@@ -1,10 +1,12 @@
 /* Mailbox: what an event loop polls and calls so that its tasks can be woken from anywhere. */
-#include "sync/bind/base/wait.h"
+#include "sync/bind/wait/mailbox.h"
 
 #include <errno.h>
 #include <math.h>
 
-#include "sync/wait/mailbox.h"
+#include "sync/bind/base/imports.h"
+#include "sync/bind/base/task.h"
+#include "sync/bind/wait/gone.h"
 
 typedef struct {
     PyObject_HEAD
@@ -422,6 +424,13 @@ void fl_mailbox_deliver(fl_mailbox *body)
     Py_XDECREF(self);
     PyErr_Restore(type, value, traceback);
     fl_mailbox_unref(body);
+}
+
+fl_sem_result fl_permits_give_slow(fl_waitq *waitq, uint32_t count)
+{
+    fl_sem_result result;
+    FL_WAKING(result = fl_sem_give_slow(waitq, count));
+    return result;
 }
 
 static PyObject *mailbox_call(PyObject *op, PyObject *args, PyObject *kwargs)

@@ -1,0 +1,53 @@
+/* c_api: what Python's C API lacks, or has in some versions only. */
+#ifndef FL_SYNC_BIND_BASE_C_API_H
+#define FL_SYNC_BIND_BASE_C_API_H
+
+#define PY_SSIZE_T_CLEAN /* "#" in formats is a Py_ssize_t; needed to 3.12 */
+#include <Python.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <structmember.h>
+
+#ifdef PYPY_VERSION /* which has one interpreter, and no calls for this in its C API */
+#define PyInterpreterState_Get() PyThreadState_GetInterpreter(PyThreadState_Get())
+#define PyInterpreterState_Main() PyInterpreterState_Get()
+#define PyErr_CheckSignals() fl_run_handlers() /* PyPy's own does nothing */
+int fl_run_handlers(void);
+#endif
+
+#if PY_VERSION_HEX >= 0x030D0000
+#define FL_BEGIN_CRITICAL(object) \
+    (void)(object); /* all that is left of it where there is a GIL */ \
+    Py_BEGIN_CRITICAL_SECTION(object)
+#define FL_END_CRITICAL() Py_END_CRITICAL_SECTION()
+#else
+#define FL_BEGIN_CRITICAL(object) \
+    (void)(object); \
+    {
+#define FL_END_CRITICAL() }
+#endif
+
+/* PyIter_Send, which PyPy does not have. */
+PySendResult fl_iterator_send(PyObject *iterator, PyObject *value, PyObject **result);
+
+/* __copy__ and __deepcopy__ of every type: a TypeError. */
+PyObject *fl_refuse_copy(PyObject *self, PyObject *ignored);
+
+/* A frozen record of `count` whole numbers; bit i of `booleans` says that field i is a truth value. */
+PyObject *fl_record(PyTypeObject *type, const long *values, int count, int booleans);
+
+/* The value of a key, a new reference: without a GIL another thread may delete the key meanwhile. NULL: not
+   there, or an exception is set. */
+PyObject *fl_dict_get(PyObject *dict, PyObject *key);
+
+/* The exception that is set is to be raised later, in the place of one that came before; all are NULL at
+   first. */
+void fl_keep_last(PyObject **type, PyObject **value, PyObject **traceback);
+
+/* With an exception set where none can be raised, as that of a signal handler in what the mailbox calls of
+   the loop: it is raised at this thread's next instruction of Python. Where handlers do not run it is an
+   error of the loop's side, and unraisable. */
+void fl_raise_later(PyObject *where);
+
+#endif

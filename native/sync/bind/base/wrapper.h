@@ -1,0 +1,46 @@
+/* wrapper: what every primitive is for Python: a small object of one interpreter over a wait queue.
+ *
+ * The wait queue is counted, knows no Python, and may be shared. A primitive tries its fast path, and then
+ * ends in a wait of its caller (wait/blocking.h) or in an awaitable (wait/operation.h).
+ */
+#ifndef FL_SYNC_BIND_BASE_WRAPPER_H
+#define FL_SYNC_BIND_BASE_WRAPPER_H
+
+#include "interpreters/shared.h"
+#include "sync/bind/base/state.h"
+#include "sync/wait/waitq.h"
+
+typedef struct {
+    PyObject_HEAD
+    fl_waitq *waitq;
+    PyObject *weak;
+    fl_atomic(fl_shared *) shared; /* NULL: no other interpreter has it */
+    fl_atomic(struct fl_lost *) lost; /* of a lock: see locks/lost.h */
+} fl_wrapper;
+
+static inline fl_waitq *fl_wrapper_waitq(PyObject *wrapper)
+{
+    return ((fl_wrapper *)wrapper)->waitq;
+}
+
+static inline fl_state *fl_wrapper_state(PyObject *wrapper)
+{
+    return fl_type_state(Py_TYPE(wrapper));
+}
+
+/* What every type of wrappers has: weak references. */
+extern PyMemberDef fl_wrapper_members[];
+#define FL_WRAPPER_SLOTS(type, prefix) {Py_tp_members, fl_wrapper_members}, FL_SLOTS(type, prefix)
+
+/* Allocates a wrapper of this type and takes over the reference to the wait queue; NULL (of the wait queue)
+   is a MemoryError. */
+PyObject *fl_wrapper_new(PyTypeObject *type, fl_waitq *waitq);
+void fl_wrapper_dealloc(PyObject *self);
+
+/* What a wait returns beside 1 (taken), 0 (timed out) and -1 (an exception): the wait queue was closed. */
+#define FL_REFUSAL 2
+/* Of what may be closed while it is waited for: called once the waiter is queued, says whether it was, and
+   refuses its waiters then. */
+typedef bool (*fl_refuses)(PyObject *what);
+
+#endif
