@@ -13,12 +13,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from sources import tool
 
 pytestmark = pytest.mark.once
 
 NATIVE = Path(__file__).parents[2] / "native"
+ROOMS = tool("site/rooms.py")
+CODE = ROOMS.read_native()
 
-MAY_INCLUDE = {
+MAY_USE = {
     "machine": "",
     "machine/os": "machine",
     "sync/wait": "machine",
@@ -29,26 +32,30 @@ MAY_INCLUDE = {
     "gil/trace": "machine",
     "gil/policy": "",
     "gil/simulator": "gil/policy",
-    "sync/bind/base": "machine sync/wait sync/locks sync/coordination interpreters",
-    "sync/bind/await": "machine sync/wait sync/coordination sync/bind/base",
-    "sync/bind/locks": "sync/locks sync/bind/base",
-    "sync/bind/coordination": "machine sync/wait sync/coordination sync/bind/base sync/bind/locks",
+    "gil/interpreter": "",
+    "sync/bind/base": "machine sync/wait interpreters gil/interpreter",
+    "sync/bind/wait": "machine sync/wait sync/locks sync/coordination sync/bind/base",
+    "sync/bind/locks": "machine sync/wait sync/locks sync/bind/base sync/bind/wait",
+    "sync/bind/coordination": "machine sync/wait sync/locks sync/coordination interpreters sync/bind/base"
+    " sync/bind/wait sync/bind/locks",
     "sync/bind/processes": "machine sync/processes sync/bind/base",
     "machine/bind": "machine sync/bind/base",
-    "interpreters/bind": "machine interpreters sync/bind/base",
-    "sync/bind/queues": "machine sync/coordination sync/bind/base interpreters/bind",
-    "module": "machine gil/simulator sync/bind/base interpreters/bind",
-    "gil/interpreter": "",
+    "interpreters/bind": "machine sync/wait sync/locks interpreters sync/bind/base sync/bind/wait",
+    "sync/bind/queues": "machine sync/wait sync/locks sync/coordination interpreters sync/bind/base"
+    " sync/bind/wait interpreters/bind",
+    "module": "machine sync/wait interpreters gil/simulator machine/bind interpreters/bind sync/bind/base"
+    " sync/bind/wait sync/bind/locks sync/bind/coordination sync/bind/queues sync/bind/processes",
     "gil/threads": "machine gil/trace gil/interpreter",
-    "gil/hooks": "machine gil/interpreter gil/threads",
+    "gil/hooks": "machine gil/trace gil/interpreter gil/threads",
     "gil/schedule": "machine gil/policy gil/interpreter gil/threads gil/hooks",
     "gil/observe": "machine gil/trace gil/interpreter gil/threads gil/hooks gil/schedule",
     "gil/serve": "machine gil/trace gil/threads gil/hooks gil/observe gil/schedule",
-    "gil/bind": "gil/trace gil/interpreter gil/threads gil/hooks gil/observe gil/schedule gil/serve",
+    "gil/bind": "machine gil/trace gil/interpreter gil/threads gil/hooks gil/observe gil/schedule gil/serve",
 }
-"""The rooms, and the rooms whose headers the files of each may include, besides its own."""
+"""The rooms, and the rooms whose headers the files of each may include and whose functions they may call,
+besides its own."""
 
-WITHOUT_PYTHON = {room for room in MAY_INCLUDE if "bind" not in room and not room.startswith("gil/")}
+WITHOUT_PYTHON = {room for room in MAY_USE if "bind" not in room and not room.startswith("gil/")}
 WITHOUT_PYTHON = WITHOUT_PYTHON - {"module"} | {"gil/trace", "gil/policy", "gil/simulator"}
 """Rooms that must build without Python."""
 
@@ -65,8 +72,8 @@ STUB = {
 Rule = Callable[[str], Iterator[tuple[int, str]]]
 
 
-PRODUCT = [*MAY_INCLUDE]
-BINDINGS = [room for room in MAY_INCLUDE if "bind" in room.split("/") and room != "gil/bind"] + ["module"]
+PRODUCT = [*MAY_USE]
+BINDINGS = [room for room in MAY_USE if "bind" in room.split("/") and room != "gil/bind"] + ["module"]
 
 
 def sources(rooms: list[str]) -> list[Path]:
@@ -248,21 +255,21 @@ def breaches(rule: Rule, paths: list[Path]) -> list[str]:
 
 
 def test_rooms_lie_one_above_the_other() -> None:
-    below = {room: set(names.split()) for room, names in MAY_INCLUDE.items()}
+    below = {room: set(names.split()) for room, names in MAY_USE.items()}
     assert list(graphlib.TopologicalSorter(below).static_order())
 
 
 def test_every_room_is_in_the_table() -> None:
     rooms = {str(path.parent.relative_to(NATIVE)) for path in NATIVE.rglob("*.[ch]")}
-    assert rooms == {*MAY_INCLUDE, "tests", "tests/model"}
+    assert rooms == {*MAY_USE, "tests", "tests/model"}
 
 
 def test_each_concern_has_a_readme_that_names_its_rooms_and_points_at_files() -> None:
-    concerns = {room.split("/")[0] for room in [*MAY_INCLUDE, "tests"]}
+    concerns = {room.split("/")[0] for room in [*MAY_USE, "tests"]}
     for concern in sorted(concerns):
         readme = NATIVE / concern / "README.md"
         text = readme.read_text(encoding="utf-8")
-        rooms = [room.removeprefix(f"{concern}/") for room in MAY_INCLUDE if room.startswith(f"{concern}/")]
+        rooms = [room.removeprefix(f"{concern}/") for room in MAY_USE if room.startswith(f"{concern}/")]
         assert [room for room in rooms if f"`{room}/`" not in text] == []
         links = re.findall(r"\]\(([^)]+)\)", text)
         assert links
@@ -271,7 +278,7 @@ def test_each_concern_has_a_readme_that_names_its_rooms_and_points_at_files() ->
 
 def test_includes_stay_within_their_room_and_those_below() -> None:
     found = []
-    for room, below in MAY_INCLUDE.items():
+    for room, below in MAY_USE.items():
         allowed = {room, *below.split()}
         for path in sources([room]):
             text = without_comments(path.read_text(encoding="utf-8"))
@@ -291,6 +298,101 @@ def test_includes_stay_within_their_room_and_those_below() -> None:
     assert found == []
 
 
+def test_calls_stay_within_their_room_and_those_below() -> None:
+    """Of functions and of variables, also in another room's macros. What a pointer calls is not seen."""
+    found = {
+        f"{user} -> {used}: {name}, in {sorted(path.name for path in paths)}"
+        for (user, used), names in CODE.calls().items()
+        for name, paths in names.items()
+        if used not in MAY_USE[user].split()
+    }
+    assert found == set()
+
+
+LOW = """
+int fl_f(int a)
+{
+    return a;
+}
+const int fl_table[] = {1};
+_Thread_local int fl_here;
+int (*fl_hook)(int);
+int fl_first_made[2];
+int fl_second_made[2];
+"""
+
+LOW_HEADER = """
+int fl_f(int a);
+#define FL_TWICE(x) (fl_f(x) + FL_ONE)
+#define FL_ONE fl_table[0]
+"""
+
+HIGH_HEADER = """
+static inline int fl_inline(void)
+{
+    return fl_f(0);
+}
+"""
+
+HIGH = """
+#define MADE(of) fl_##of##_made
+static int f(void)
+{
+    /* fl_second_made */ return "fl_second_made" + fl_hook(FL_TWICE(fl_here)) + MADE(first);
+}
+"""
+
+TOP = """
+static int f(void)
+{
+    return fl_inline();
+}
+"""
+
+
+def test_a_call_is_seen_wherever_it_stands(tmp_path: Path) -> None:
+    texts = {"low/l.c": LOW, "low/l.h": LOW_HEADER, "high/h.h": HIGH_HEADER, "high/h.c": HIGH, "top/t.c": TOP}
+    for path, text in texts.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    calls = ROOMS.read_native(tmp_path).calls()
+    assert calls.keys() == {("high", "low"), ("top", "high")}
+    assert calls["top", "high"].keys() == {"fl_inline"}
+    assert calls["high", "low"].keys() == {"fl_f", "fl_table", "fl_here", "fl_hook", "fl_first_made"}
+    assert {path.suffix for path in calls["high", "low"]["fl_f"]} == {".h", ".c"}
+
+
+def test_a_header_declares_what_its_own_room_defines() -> None:
+    """machine/os has what machine declares; in the rooms that all bindings use it is the very file."""
+    found = set()
+    for name, header in CODE.declared.items():
+        room, by_file = CODE.room(header), CODE.room(header) in ("sync/bind/base", "sync/bind/wait")
+        for path in CODE.defined.get(name, ()):
+            if CODE.room(path) not in (room, f"{room}/os") or (
+                by_file and not path.stem.startswith(header.stem)
+            ):
+                found.add(f"{header.relative_to(NATIVE)}: {name} is in {path.relative_to(NATIVE)}")
+    assert found == set()
+
+
+def fields_of_thread_states(text: str) -> set[str]:
+    """Where a field of a PyThreadState is read, or its place asked for."""
+    names = "|".join(re.findall(r"\bPyThreadState\s*\*\s*(?:const\s+)?(\w+)\b", text)) or r"(?!)"
+    of = rf"\b(?:{names})|\bPyThreadState_\w+\([^()]*\)|\(PyThreadState \*\)[^;]*?\)"
+    return set(re.findall(rf"(?:{of})\s*->\s*\w+|offsetof\(PyThreadState,[^)]*\)", text))
+
+
+def test_only_compat_knows_what_a_thread_state_has() -> None:
+    states = "PyThreadState *here = f(); here->id; PyThreadState_Get()->interp; ((PyThreadState *)at)->id;"
+    assert len(fields_of_thread_states(states + " offsetof(PyThreadState, interp)")) == 4
+    found = {
+        path.relative_to(NATIVE).as_posix(): fields
+        for path in sources(PRODUCT)
+        if (fields := fields_of_thread_states(without_comments(path.read_text(encoding="utf-8"))))
+    }
+    assert found.keys() == {"gil/interpreter/compat.h"}
+
+
 def test_no_type_has_two_meanings() -> None:
     found: dict[str, set[str]] = {}
     for path in sources(PRODUCT):
@@ -303,7 +405,7 @@ def test_no_type_has_two_meanings() -> None:
 def test_lines_are_at_most_110_columns_and_have_no_tabs() -> None:
     found = [
         f"{path}:{number}"
-        for path in sources([*MAY_INCLUDE, "tests", "tests/model"])
+        for path in sources([*MAY_USE, "tests", "tests/model"])
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if len(line) > 110 or "\t" in line or line != line.rstrip()
     ]

@@ -6,16 +6,15 @@ whole. ``make site``, which builds the site, is as strict.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import re
 import subprocess
 import sys
 import unicodedata
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from sources import tool
 
 pytestmark = pytest.mark.once
 
@@ -24,18 +23,9 @@ DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), ROOT / "upstream" / "README.md", *DOCS.rglob("*.md")])
 NAVIGATION = re.findall(r": ([\w./-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
 
-
-def tool(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"site_{name}", ROOT / "tools" / "site" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-api, claims, cli, experiments, rooms = map(tool, ("api", "claims", "cli", "experiments", "rooms"))
+api, claims, cli, experiments, rooms = (
+    tool(f"site/{name}.py") for name in ("api", "claims", "cli", "experiments", "rooms")
+)
 
 
 def without_code(text: str) -> str:

@@ -6,24 +6,19 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sources import PACKAGE, modules, nodes, tree
+from sources import PACKAGE, modules, nodes, tool, tree
 
 from fairlead import errors
 
 pytestmark = pytest.mark.once
 
-SPEC = importlib.util.spec_from_file_location("words", Path(__file__).parents[2] / "tools" / "words.py")
-assert SPEC is not None
-assert SPEC.loader is not None
-words = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(words)
+words = tool("words.py")
 
 STANDARD = {"QueueEmpty", "QueueFull", "QueueShutDown"}
 """asyncio's own names: a program that comes from asyncio changes its import only."""

@@ -1,14 +1,18 @@
-"""The modules of the package, each read and parsed once."""
+"""The modules of the package, each read and parsed once, and those of tools/."""
 
 from __future__ import annotations
 
 import ast
 import functools
+import importlib.util
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import fairlead
 
 PACKAGE = Path(fairlead.__file__).parent
+TOOLS = Path(__file__).parents[2] / "tools"
 
 
 @functools.cache
@@ -30,3 +34,14 @@ def tree(path: Path) -> ast.Module:
 def nodes(path: Path) -> tuple[ast.AST, ...]:
     """All of its tree."""
     return tuple(ast.walk(tree(path)))
+
+
+def tool(path: str) -> ModuleType:
+    """The program at this path below tools/, as a module."""
+    name = "tools_" + path.removesuffix(".py").replace("/", "_")
+    spec = importlib.util.spec_from_file_location(name, TOOLS / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -33,7 +33,7 @@ PROJECT = {
 ORIGIN = {place: source for source, place in PROJECT.items()}
 
 DRAWN = {
-    "rooms-native": (rooms.native_picture, "boxes for the rooms of native/ and arrows for their includes"),
+    "rooms-native": (rooms.native_picture, "boxes for the rooms of native/ and arrows for their calls"),
     "rooms-python": (
         rooms.package_picture,
         "boxes for the packages of src/fairlead and arrows for their imports",

@@ -134,6 +134,9 @@ static inline PyCodeObject *fl_frame_code(const fl_py_frame *frame)
     return shows ? code : NULL;
 }
 
+/* Where a thread state has its interpreter. */
+#define FL_INTERPRETER_OFFSET offsetof(PyThreadState, interp)
+
 /* Where a thread state has its innermost frame or, before 3.13, the structure that has it. */
 #if PY_VERSION_HEX < 0x030D0000
 #define FL_TOP_OFFSET offsetof(PyThreadState, cframe)

@@ -278,8 +278,7 @@ bool fl_find_is_gil(const fl_py_gil *gil)
     PyInterpreterState *interpreter;
     return peek(gil, &start, offsetof(fl_py_gil, cond)) && start.interval > 0
            && (start.locked == 0 || start.locked == 1) && start.last_holder != NULL
-           && peek((char *)start.last_holder + offsetof(PyThreadState, interp), &interpreter,
-                   sizeof interpreter)
+           && peek((char *)start.last_holder + FL_INTERPRETER_OFFSET, &interpreter, sizeof interpreter)
            && (uintptr_t)interpreter + offset_in_interpreter == (uintptr_t)gil;
 }
 
