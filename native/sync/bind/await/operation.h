@@ -19,8 +19,7 @@ typedef struct {
     bool attempted;    /* by fl_operation_enter */
     bool selected;     /* by a selection, whose waiter may refer to `handoff` as long as this is there */
     fl_attempt attempt; /* NULL: the wait queue's */
-    fl_conclude conclude; /* NULL: `finish` */
-    fl_finish finish;
+    fl_finish finish; /* NULL: it returns True */
     fl_refuses refuses; /* NULL: the wait queue alone says whether it is closed */
     fl_stake stake; /* where it is `staked`; else that of the task that awaits it */
     bool staked;

@@ -90,9 +90,9 @@ static PyObject *semaphore_acquire(PyObject *self, PyObject *const *args, Py_ssi
     return truth(take(self, (uint32_t)wanted, deadline));
 }
 
-static PyObject *finish_lock(PyObject *self, PyObject *Py_UNUSED(item), bool refused)
+static PyObject *finish_lock(PyObject *self, fl_end end)
 {
-    if (refused) {
+    if (end.refused) {
         raise_broken(self);
         return NULL;
     }
