@@ -319,6 +319,24 @@ class SemaphoreStatistics(structseq[Any], tuple[int, int, bool]):
         """whether all waiters are served in order"""
 
 @final
+class CapacityLimiterStatistics(structseq[Any], tuple[int, float, int, bool]):
+    """A limiter at one moment."""
+
+    __match_args__: Final = ("borrowed", "total", "waiting", "fair")
+    @property
+    def borrowed(self) -> int:
+        """tokens that are lent"""
+    @property
+    def total(self) -> float:
+        """tokens that there are; math.inf for no limit"""
+    @property
+    def waiting(self) -> int:
+        """threads and tasks that wait"""
+    @property
+    def fair(self) -> bool:
+        """whether all waiters are served in order"""
+
+@final
 class EventStatistics(structseq[Any], tuple[bool, int]):
     """An event at one moment."""
 
@@ -884,12 +902,6 @@ class Semaphore:
         """
     def statistics(self) -> SemaphoreStatistics:
         """A record of the moment: value (permits that are free), waiting (threads and tasks), fair."""
-    def _withdraw(self, n: int, /) -> None:
-        """Takes n permits away for good, without waiting: those that are free, and the rest as they are
-        given.
-        """
-    def _balance(self) -> int:
-        """Permits that are free, less those that _withdraw() has yet to take away."""
     def __enter__(self) -> bool:
         """As acquire()."""
     def __exit__(self, *exc_info: object) -> None:
@@ -924,12 +936,63 @@ class BoundedSemaphore:
         """
     def statistics(self) -> SemaphoreStatistics:
         """A record of the moment: value (permits that are free), waiting (threads and tasks), fair."""
-    def _withdraw(self, n: int, /) -> None:
-        """Takes n permits away for good, without waiting: those that are free, and the rest as they are
-        given.
+    def __enter__(self) -> bool:
+        """As acquire()."""
+    def __exit__(self, *exc_info: object) -> None:
+        """As release()."""
+    def __aenter__(self) -> Operation[Any]:
+        """As acquire_async(), but what is free is taken by the call, which `async with` awaits at once."""
+    def __aexit__(self, *exc_info: object) -> Operation[None]:
+        """As release(), in an awaitable that is done."""
+
+@final
+class CapacityLimiter:
+    """So many at a time: as anyio's and trio's, for threads and tasks alike.
+
+    A token belongs to its borrower: the task that runs, or the thread, or any hashable object by the methods
+    with ``on_behalf_of``. Each has at most one: a second, and a release by one that has none, are refused.
+    Order, fairness, cancellation and signals are those of a Semaphore. ``total_tokens`` may be changed at any
+    time: what is taken away is missing at once, and where all are lent as they come back.
+
+    Raises:
+        TypeError: total_tokens that are no whole number, and not math.inf.
+        ValueError: fewer than none, or more than 2**31 - 1.
+    """
+    def __new__(cls, total_tokens: float, *, fair: bool = False) -> CapacityLimiter: ...
+    @property
+    def total_tokens(self) -> float:
+        """How many there are: a whole number, or ``math.inf``."""
+    @total_tokens.setter
+    def total_tokens(self, value: float) -> None: ...
+    @property
+    def borrowed_tokens(self) -> int:
+        """How many are lent, those too that a waiter was granted and has not come for."""
+    @property
+    def available_tokens(self) -> float:
+        """How many are not; below nothing while more are lent than there are now."""
+    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+        """Borrows a token for the caller; says whether it did. As Lock.acquire. For threads; tasks await
+        acquire_async().
+
+        Raises AlreadyHeldError (a RuntimeError) if the caller has one, also where it got that one while it
+        waited; and DeadlockError in a task that would wait.
         """
-    def _balance(self) -> int:
-        """Permits that are free, less those that _withdraw() has yet to take away."""
+    def acquire_on_behalf_of(
+        self, borrower: object, /, blocking: bool = True, timeout: float | None = None
+    ) -> bool:
+        """As acquire(), for an object, whose token any thread or task may return."""
+    def acquire_async(self) -> Operation[bool]:
+        """As acquire(), in an awaitable, for the caller of this method. A task that is cancelled has borrowed
+        nothing.
+        """
+    def acquire_on_behalf_of_async(self, borrower: object, /) -> Operation[bool]:
+        """As acquire_on_behalf_of(), in an awaitable."""
+    def release(self) -> None:
+        """Gives the caller's token back. Raises NotHeldError (a RuntimeError) if it has none."""
+    def release_on_behalf_of(self, borrower: object, /) -> None:
+        """Gives the token of this borrower back. Raises NotHeldError (a RuntimeError) if it has none."""
+    def statistics(self) -> CapacityLimiterStatistics:
+        """A record of the moment: borrowed, total, waiting, fair."""
     def __enter__(self) -> bool:
         """As acquire()."""
     def __exit__(self, *exc_info: object) -> None:

@@ -246,7 +246,7 @@ class DeadlockWarning(FairleadError, RuntimeWarning):
 
 
 class AlreadyHeldError(FairleadError, RuntimeError):
-    """A borrower that has, or waits for, a token of a CapacityLimiter was to take another."""
+    """A borrower that has a token of a CapacityLimiter was to take another."""
 
 
 class ResourceBusyError(FairleadError, RuntimeError):

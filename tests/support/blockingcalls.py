@@ -463,12 +463,12 @@ CALLS = [
             one.name,
             one.blocked,
             by_others=True,
-            forever=one.kind != "CapacityLimiter",
+            forever=True,
             selects=("task",) if one.kind in OF_TASKS else ("thread", "task"),
         )
         for one in HOLDINGS
     ),
-    _no_case("CapacityLimiter", _limiter, kind="Semaphore"),
+    Call("CapacityLimiter", _limiter, forever=True),
     Call("Semaphore", partial(_semaphore, Semaphore)),
     Call("fair Semaphore", partial(_semaphore, partial(Semaphore, fair=True))),
     Call("BoundedSemaphore", partial(_semaphore, BoundedSemaphore)),

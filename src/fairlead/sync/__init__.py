@@ -21,6 +21,7 @@ import fairlead.wait  # noqa: F401 - from then on tasks can wait
 from fairlead._native import (
     Barrier,
     BoundedSemaphore,
+    CapacityLimiter,
     Condition,
     CountdownEvent,
     Event,
@@ -39,6 +40,9 @@ from fairlead._native import (
 )
 from fairlead._native import (
     BarrierStatistics as BarrierStatistics,
+)
+from fairlead._native import (
+    CapacityLimiterStatistics as CapacityLimiterStatistics,
 )
 from fairlead._native import (
     ConditionStatistics as ConditionStatistics,
@@ -109,8 +113,6 @@ if TYPE_CHECKING:
     from fairlead.sync._deadlocks import Deadlock as Deadlock
     from fairlead.sync._deadlocks import Detector as Detector
     from fairlead.sync._deadlocks import detect_deadlocks
-    from fairlead.sync._limiter import CapacityLimiter
-    from fairlead.sync._limiter import CapacityLimiterStatistics as CapacityLimiterStatistics
     from fairlead.sync._once import OnceStatistics as OnceStatistics
     from fairlead.sync._once import once
     from fairlead.sync._waits import Actor as Actor
@@ -122,8 +124,6 @@ _WHERE = {
     "Actor": "_waits",
     "BroadcastReceiver": "_channels",
     "BroadcastSender": "_channels",
-    "CapacityLimiter": "_limiter",
-    "CapacityLimiterStatistics": "_limiter",
     "ChannelStatistics": "_channels",
     "Deadlock": "_deadlocks",
     "Detector": "_deadlocks",

@@ -24,7 +24,6 @@ __all__ = [
     "add_loop",
     "current_mailbox",
     "current_task",
-    "others_run",
     "postponed",
     "task_behind",
 ]
@@ -73,15 +72,6 @@ def current_mailbox() -> Mailbox:
         "no event loop that fairlead knows (asyncio, uvloop, trio) runs in this thread; "
         "threads use the call without _async"
     )
-
-
-def others_run() -> bool:
-    """Whether a call that blocks lets others of this thread run meanwhile: in a greenlet of gevent."""
-    if "gevent.hub" not in sys.modules:
-        return False
-    from fairlead.wait import _gevent
-
-    return _gevent.in_greenlet()
 
 
 def postponed(error: BaseException) -> bool:

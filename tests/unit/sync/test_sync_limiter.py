@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
+from functools import partial
+from typing import Any
 
 import pytest
 import trio
@@ -38,18 +41,86 @@ def test_borrower_gets_no_second_token_and_any_thread_may_return_one_on_its_beha
     assert limiter.statistics() == (0, 2, 0, False)
 
 
-def test_borrower_that_waits_gets_no_second_token_and_has_none_to_return() -> None:
+def test_borrower_that_waits_twice_gets_one_token_and_an_error_and_has_none_to_return_before() -> None:
     async def main() -> None:
         limiter = CapacityLimiter(0)
-        waiter = await waiting_task(limiter, limiter.acquire_on_behalf_of_async("it"))
-        with pytest.raises(errors.AlreadyHeldError, match="waits"):
-            limiter.acquire_on_behalf_of("it", False)
+        first, second = [
+            await waiting_task(limiter, limiter.acquire_on_behalf_of_async("it")) for _ in range(2)
+        ]
+        assert limiter.acquire_on_behalf_of("it", False) is False
         with pytest.raises(errors.NotHeldError):
             limiter.release_on_behalf_of("it")
-        limiter.total_tokens = 1
-        assert await waiter is True
+        limiter.total_tokens = 2
+        assert await first is True
+        with pytest.raises(errors.AlreadyHeldError):
+            await second
+        assert limiter.statistics() == (1, 2, 0, False)
 
     run(main())
+
+
+def test_task_that_is_cancelled_as_its_token_comes_has_none_and_the_token_goes_on() -> None:
+    async def main() -> None:
+        limiter = CapacityLimiter(1)
+        limiter.acquire_on_behalf_of("it")
+        for granted in (False, True):
+            waiter = await waiting_task(limiter, limiter.acquire_async())
+            if granted:
+                limiter.release_on_behalf_of("it")
+            waiter.cancel()
+            await asyncio.wait([waiter])
+            assert waiter.cancelled()
+            assert limiter.statistics() == (not granted, 1, 0, False)
+
+    run(main())
+
+
+class Unhashable:
+    """Which raises when it is asked for its hash as often as is said."""
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+
+    def __hash__(self) -> int:
+        self.after -= 1
+        if self.after < 0:
+            raise KeyboardInterrupt
+        return 7
+
+
+@pytest.mark.parametrize("after", range(2))
+def test_borrower_that_raises_when_it_is_looked_up_has_no_token_and_none_is_lost(after: int) -> None:
+    limiter = CapacityLimiter(1)
+    for call in (limiter.acquire_on_behalf_of, lambda it: run(borrow(limiter, it))):
+        with pytest.raises(KeyboardInterrupt):
+            call(Unhashable(after))
+        assert limiter.statistics() == (0, 1, 0, False)
+    it = Unhashable(2)
+    assert limiter.acquire_on_behalf_of(it) is True
+    with pytest.raises(KeyboardInterrupt):
+        limiter.release_on_behalf_of(it)
+    assert limiter.statistics() == (1, 1, 0, False)
+    it.after = 1
+    limiter.release_on_behalf_of(it)
+    assert limiter.statistics() == (0, 1, 0, False)
+
+
+async def borrow(limiter: CapacityLimiter, borrower: object) -> bool:
+    return await limiter.acquire_on_behalf_of_async(borrower)
+
+
+@pytest.mark.parametrize("total", [1.0, "1", None, -1, 2**31, -math.inf])
+def test_total_that_is_no_whole_number_is_refused(total: Any) -> None:
+    limiter = CapacityLimiter(math.inf)
+    assert (limiter.total_tokens, limiter.available_tokens) == (math.inf, math.inf)
+    for refused in (CapacityLimiter, partial(setattr, limiter, "total_tokens")):
+        with pytest.raises((TypeError, ValueError), match="total_tokens must be"):
+            refused(total)
+    limiter.acquire()
+    assert limiter.statistics() == (1, math.inf, 0, False)
+    assert repr(limiter) == "<fairlead.sync.CapacityLimiter 1 of inf borrowed, 0 waiting>"
+    limiter.total_tokens = 1
+    assert limiter.available_tokens == 0
 
 
 def test_token_that_a_waiter_was_granted_is_lent_before_it_resumes() -> None:

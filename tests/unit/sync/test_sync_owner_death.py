@@ -342,28 +342,6 @@ def test_condition_takes_its_lock_again_though_the_warning_is_an_error() -> None
     assert not lock.locked()
 
 
-class LetsGoWhenLookedAt:
-    """The thread of a loan, which gives the token back and ends while somebody looks at it."""
-
-    def __init__(self, limiter: CapacityLimiter, borrower: object) -> None:
-        self.limiter, self.borrower = limiter, borrower
-
-    def ended(self) -> bool:
-        self.limiter.release_on_behalf_of(self.borrower)
-        return True
-
-
-def test_borrower_that_returns_its_token_and_ends_during_the_lookup_is_not_reported() -> None:
-    limiter = CapacityLimiter(1)
-    Thread(limiter.acquire).result()
-    [(borrower, loan)] = limiter._lent.items()
-    loan[0] = LetsGoWhenLookedAt(limiter, borrower)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert limiter.acquire(timeout=30)
-    limiter.release()
-
-
 class EndsWhenLookedAt(asyncio.Task[None]):
     """A task that is let go on, and ends, while another thread asks whether it has."""
 
@@ -376,7 +354,7 @@ class EndsWhenLookedAt(asyncio.Task[None]):
         return super().done()
 
 
-@pytest.mark.parametrize("holding", [one for one in OF_TASKS if one is not LIMITER], ids=lambda one: one.name)
+@each_that_knows_its_task
 def test_task_that_releases_and_ends_during_the_lookup_is_not_reported(holding: Holding) -> None:
     lock = holding.make()
     inside, leave = Event(), Event()

@@ -11,6 +11,7 @@
 
 /* The classes of fairlead.errors that are raised here. */
 #define FL_ERRORS(X)                                                                                       \
+    X(AlreadyHeldError)                                                                                    \
     X(BrokenBarrierError)                                                                                  \
     X(BrokenLockError)                                                                                     \
     X(ChannelClosedError)                                                                                  \

@@ -15,6 +15,7 @@
     PUBLIC(lock_type, fl_lock_spec)                                                                        \
     PUBLIC(semaphore_type, fl_semaphore_spec)                                                              \
     PUBLIC(bounded_type, fl_bounded_spec)                                                                  \
+    PUBLIC(limiter_type, fl_limiter_spec)                                                                  \
     PUBLIC(rate_type, fl_rate_spec)                                                                        \
     PUBLIC(rlock_type, fl_rlock_spec)                                                                      \
     PUBLIC(rwlock_type, fl_rwlock_spec)                                                                    \
@@ -57,6 +58,7 @@
     X(selected_type, "fairlead.sync", Selected)                                                            \
     X(lock_statistics, "fairlead.sync", LockStatistics)                                                    \
     X(semaphore_statistics, "fairlead.sync", SemaphoreStatistics)                                          \
+    X(limiter_statistics, "fairlead.sync", CapacityLimiterStatistics)                                      \
     X(rate_statistics, "fairlead.sync", RateLimiterStatistics)                                             \
     X(rlock_statistics, "fairlead.sync", RLockStatistics)                                                  \
     X(rwlock_statistics, "fairlead.sync", RWLockStatistics)                                                \

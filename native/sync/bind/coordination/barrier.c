@@ -58,14 +58,14 @@ static PyObject *pass(PyObject *self, uint32_t wanted)
     return tripped ? PyLong_FromUnsignedLong(waitq->limit - 1) : broken(self);
 }
 
-static PyObject *conclude(PyObject *self, uint32_t wanted, bool refused)
+static PyObject *finish(PyObject *self, fl_end end)
 {
-    return refused ? broken(self) : pass(self, wanted);
+    return end.refused ? broken(self) : pass(self, end.wanted);
 }
 
 static PyObject *wait_as_greenlet(PyObject *self, int64_t deadline)
 {
-    PyObject *operation = fl_operation_of(fl_wrapper_state(self), self, 0, NULL, conclude);
+    PyObject *operation = fl_operation_new(fl_wrapper_state(self), self, 0, finish);
     PyObject *result = fl_greenlet_wait(operation, deadline);
     if (result == Py_None) {
         Py_DECREF(result);
@@ -109,7 +109,7 @@ static PyObject *barrier_wait(PyObject *self, PyObject *const *args, Py_ssize_t 
 
 static PyObject *barrier_wait_async(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    return fl_operation_of(fl_wrapper_state(self), self, 0, NULL, conclude);
+    return fl_operation_new(fl_wrapper_state(self), self, 0, finish);
 }
 
 static PyObject *barrier_aexit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))

@@ -202,7 +202,7 @@ static PyObject *combiner_run(PyObject *op, PyObject *function)
 }
 
 /* The task's ending: it leads, or its section has been run. */
-static PyObject *finish(PyObject *op, PyObject *Py_UNUSED(item), bool Py_UNUSED(refused))
+static PyObject *finish(PyObject *op, fl_end Py_UNUSED(end))
 {
     section *self = (section *)op;
     if (self->function == NULL) {

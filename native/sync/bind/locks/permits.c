@@ -98,9 +98,9 @@ static PyObject *semaphore_acquire(PyObject *self, PyObject *const *args, Py_ssi
     return truth(take(self, (uint32_t)wanted, deadline));
 }
 
-static PyObject *finish_lock(PyObject *self, PyObject *Py_UNUSED(item), bool refused)
+static PyObject *finish_lock(PyObject *self, fl_end end)
 {
-    if (refused) {
+    if (end.refused) {
         raise_broken(self);
         return NULL;
     }
@@ -129,22 +129,6 @@ static PyObject *semaphore_release(PyObject *self, PyObject *const *args, Py_ssi
 {
     int64_t number = fl_permits_argument("release", fl_wrapper_waitq(self), args, count, kwnames, "");
     return number < 0 || give(self, (uint32_t)number) < 0 ? NULL : Py_NewRef(Py_None);
-}
-
-static PyObject *semaphore_withdraw(PyObject *self, PyObject *number)
-{
-    int64_t count = fl_permits_parse(fl_wrapper_waitq(self), number, "");
-    if (count < 0) {
-        return NULL;
-    }
-    fl_sem_withdraw(fl_wrapper_waitq(self), (uint32_t)count);
-    Py_RETURN_NONE;
-}
-
-static PyObject *semaphore_balance(PyObject *self, PyObject *Py_UNUSED(ignored))
-{
-    fl_waitq *waitq = fl_wrapper_waitq(self);
-    return PyLong_FromLongLong((long long)fl_sem_value(waitq) - (long long)fl_sem_withdraw(waitq, 0));
 }
 
 static PyObject *semaphore_locked(PyObject *self, PyObject *Py_UNUSED(ignored))

@@ -200,7 +200,7 @@ static void hold_again(PyObject *self, fl_lock_hold before)
 }
 
 /* The operation's two hooks. They run in the task that awaits. */
-static int attempt(PyObject *self, uint32_t *Py_UNUSED(wanted))
+static int attempt(PyObject *self, PyObject *Py_UNUSED(item), uint32_t *Py_UNUSED(wanted))
 {
     fl_caller me;
     if (fl_caller_here(self, &me) < 0) {
@@ -216,7 +216,7 @@ static int attempt(PyObject *self, uint32_t *Py_UNUSED(wanted))
     return gone < 0 || fl_warn_if_gone(self, gone) < 0 ? -1 : taken;
 }
 
-static PyObject *finish(PyObject *self, uint32_t Py_UNUSED(wanted), bool Py_UNUSED(refused))
+static PyObject *finish(PyObject *self, fl_end Py_UNUSED(end))
 {
     rlock *lock = (rlock *)self;
     if (lock->holder != NULL) {
@@ -246,7 +246,7 @@ static PyObject *rlock_acquire(PyObject *self, PyObject *const *args, Py_ssize_t
 
 static PyObject *rlock_acquire_async(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    return fl_operation_of(fl_wrapper_state(self), self, 1, attempt, finish);
+    return fl_operation_of(fl_wrapper_state(self), self, NULL, 1, attempt, finish);
 }
 
 static PyObject *rlock_release(PyObject *self, PyObject *Py_UNUSED(ignored))
@@ -311,7 +311,7 @@ static PyObject *rlock_exit(PyObject *self, PyObject *const *Py_UNUSED(args), Py
 
 static PyObject *rlock_aenter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    return fl_operation_enter(fl_wrapper_state(self), self, 1, attempt, finish);
+    return fl_operation_enter(fl_wrapper_state(self), self, NULL, 1, attempt, finish);
 }
 
 static PyObject *rlock_aexit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))

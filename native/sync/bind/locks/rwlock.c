@@ -3,7 +3,6 @@
 #include "sync/bind/base/arguments.h"
 #include "sync/bind/base/imports.h"
 #include "sync/bind/base/task.h"
-#include "sync/bind/wait/operation.h"
 
 static PyObject *side_acquire(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
@@ -17,7 +16,7 @@ static PyObject *side_acquire(PyObject *op, PyObject *const *args, Py_ssize_t co
 
 static PyObject *side_acquire_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return fl_operation_of(fl_wrapper_state(op), op, ((fl_rwlock_view *)op)->mode, fl_rwlock_attempt,
+    return fl_operation_of(fl_wrapper_state(op), op, NULL, ((fl_rwlock_view *)op)->mode, fl_rwlock_attempt,
                            fl_rwlock_finish);
 }
 
@@ -63,8 +62,8 @@ static PyObject *side_exit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ss
 
 static PyObject *side_aenter(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return fl_operation_enter(fl_wrapper_state(op), op, ((fl_rwlock_view *)op)->mode, fl_rwlock_attempt,
-                              fl_rwlock_finish);
+    return fl_operation_enter(fl_wrapper_state(op), op, NULL, ((fl_rwlock_view *)op)->mode,
+                              fl_rwlock_attempt, fl_rwlock_finish);
 }
 
 static PyObject *side_aexit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))

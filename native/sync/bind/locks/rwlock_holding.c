@@ -277,7 +277,7 @@ int fl_rwlock_leave(fl_rwlock *self, uint32_t mode, uint32_t instead)
     return held ? 0 : -1;
 }
 
-int fl_rwlock_attempt(PyObject *op, uint32_t *wanted)
+int fl_rwlock_attempt(PyObject *op, PyObject *Py_UNUSED(item), uint32_t *wanted)
 {
     fl_caller me;
     if (fl_caller_here(op, &me) < 0) {
@@ -298,11 +298,11 @@ int fl_rwlock_attempt(PyObject *op, uint32_t *wanted)
     return taken;
 }
 
-PyObject *fl_rwlock_finish(PyObject *op, uint32_t wanted, bool Py_UNUSED(refused))
+PyObject *fl_rwlock_finish(PyObject *op, fl_end end)
 {
     fl_rwlock *self = fl_rwlock_of_view(op);
     fl_caller me;
-    if (wanted == FL_RW_NONE) {
+    if (end.wanted == FL_RW_NONE) {
         Py_RETURN_TRUE; /* it came in at once */
     }
     int failed = fl_caller_here(op, &me);
@@ -311,8 +311,8 @@ PyObject *fl_rwlock_finish(PyObject *op, uint32_t wanted, bool Py_UNUSED(refused
         Py_DECREF(me.task);
         return failed ? NULL : Py_NewRef(Py_True);
     }
-    lower(self, wanted == FL_RW_RAISE ? FL_RW_WRITE : (fl_rw_mode)wanted,
-          wanted == FL_RW_RAISE ? FL_RW_UPGRADE : FL_RW_NONE);
+    bool raises = end.wanted == FL_RW_RAISE;
+    lower(self, raises ? FL_RW_WRITE : (fl_rw_mode)end.wanted, raises ? FL_RW_UPGRADE : FL_RW_NONE);
     if (failed == 0) {
         PyErr_SetString(PyExc_RuntimeError, "a readers-writer lock was granted to a task that does not run");
     }

@@ -3,6 +3,7 @@
 #define FL_SYNC_BIND_LOCKS_RWLOCK_HOLDING_H
 
 #include "sync/bind/locks/holders.h"
+#include "sync/bind/wait/operation.h"
 #include "sync/locks/rwlock.h"
 
 typedef struct {
@@ -27,8 +28,8 @@ fl_rw_mode fl_rwlock_level(const fl_rw_hold *hold);
 /* The caller comes in by this view. 1: it has; 0: the time was over; -1: an exception. */
 int fl_rwlock_come_in(PyObject *view, int64_t deadline);
 /* The hooks of a view's operation. They run in the task that awaits. */
-int fl_rwlock_attempt(PyObject *view, uint32_t *wanted);
-PyObject *fl_rwlock_finish(PyObject *view, uint32_t wanted, bool refused);
+int fl_rwlock_attempt(PyObject *view, PyObject *item, uint32_t *wanted);
+PyObject *fl_rwlock_finish(PyObject *view, fl_end end);
 /* The caller is inside one time less by `mode`, and one more by `instead`, if that is not FL_RW_NONE. -1: an
    exception. */
 int fl_rwlock_leave(fl_rwlock *self, uint32_t mode, uint32_t instead);

@@ -155,14 +155,14 @@ PyObject *fl_reader_receive(PyObject *op, int64_t deadline)
     }
 }
 
-static int attempt(PyObject *op, uint32_t *wanted)
+static int attempt(PyObject *op, PyObject *Py_UNUSED(item), uint32_t *wanted)
 {
     reader *self = (reader *)op;
     *wanted = seen(self);
     return self->wrapper.waitq->ops->attempt(self->wrapper.waitq, *wanted, (fl_stake){0});
 }
 
-static PyObject *conclude(PyObject *op, uint32_t Py_UNUSED(wanted), bool Py_UNUSED(refused))
+static PyObject *finish(PyObject *op, fl_end Py_UNUSED(end))
 {
     bool again;
     PyObject *object = take((reader *)op, &again);
@@ -174,7 +174,7 @@ static PyObject *conclude(PyObject *op, uint32_t Py_UNUSED(wanted), bool Py_UNUS
 
 PyObject *fl_reader_receive_async(PyObject *op)
 {
-    return fl_operation_unless(fl_operation_of(fl_wrapper_state(op), op, 0, attempt, conclude), refuses);
+    return fl_operation_unless(fl_operation_of(fl_wrapper_state(op), op, NULL, 0, attempt, finish), refuses);
 }
 
 static PyObject *reader_clone(PyObject *op, PyObject *Py_UNUSED(ignored))

@@ -113,9 +113,10 @@ static int meet(PyObject *op, fl_handoff **place, int64_t deadline)
 }
 
 /* What a greenlet's wait ends with is never None, which says that its time was over. */
-static PyObject *finish_in_greenlet(PyObject *Py_UNUSED(op), PyObject *item, bool refused)
+static PyObject *finish_in_greenlet(PyObject *Py_UNUSED(op), fl_end end)
 {
-    return refused ? PyLong_FromLong(FL_REFUSAL) : PyTuple_Pack(1, item == NULL ? Py_None : item);
+    PyObject *item = end.item == NULL ? Py_None : end.item;
+    return end.refused ? PyLong_FromLong(FL_REFUSAL) : PyTuple_Pack(1, item);
 }
 
 static PyObject *operation_of_meeting(PyObject *op, fl_handoff *handoff, fl_finish finish)
@@ -203,17 +204,17 @@ static PyObject *sending_send_nowait(PyObject *op, PyObject *item)
     return send_within(op, item, 0);
 }
 
-static PyObject *finish_put(PyObject *op, PyObject *item, bool refused)
+static PyObject *finish_put(PyObject *op, fl_end end)
 {
-    if (refused) {
+    if (end.refused) {
         return raise_unmet(op, FL_REFUSAL);
     }
-    return fl_bounded_store(queue_of((channel_end *)op), item) < 0 ? NULL : Py_NewRef(Py_None);
+    return fl_bounded_store(queue_of((channel_end *)op), end.item) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
-static PyObject *finish_sent(PyObject *op, PyObject *Py_UNUSED(item), bool refused)
+static PyObject *finish_sent(PyObject *op, fl_end end)
 {
-    return refused ? raise_unmet(op, FL_REFUSAL) : Py_NewRef(Py_None);
+    return end.refused ? raise_unmet(op, FL_REFUSAL) : Py_NewRef(Py_None);
 }
 
 static PyObject *sending_send_async(PyObject *op, PyObject *item)
@@ -257,14 +258,14 @@ static PyObject *receiving_receive_nowait(PyObject *op, PyObject *Py_UNUSED(igno
     return receive_within(op, 0);
 }
 
-static PyObject *finish_get(PyObject *op, PyObject *Py_UNUSED(item), bool refused)
+static PyObject *finish_get(PyObject *op, fl_end end)
 {
-    return refused ? raise_unmet(op, FL_REFUSAL) : fl_bounded_fetch(queue_of((channel_end *)op));
+    return end.refused ? raise_unmet(op, FL_REFUSAL) : fl_bounded_fetch(queue_of((channel_end *)op));
 }
 
-static PyObject *finish_received(PyObject *op, PyObject *item, bool refused)
+static PyObject *finish_received(PyObject *op, fl_end end)
 {
-    return refused ? raise_unmet(op, FL_REFUSAL) : Py_NewRef(item);
+    return end.refused ? raise_unmet(op, FL_REFUSAL) : Py_NewRef(end.item);
 }
 
 static PyObject *receiving_receive_async(PyObject *op, PyObject *Py_UNUSED(ignored))
@@ -329,19 +330,19 @@ static PyObject *end_exit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssi
     return end_close(op, NULL);
 }
 
-static int attempt_to_enter(PyObject *Py_UNUSED(op), uint32_t *Py_UNUSED(wanted))
+static int attempt_to_enter(PyObject *Py_UNUSED(op), PyObject *Py_UNUSED(item), uint32_t *Py_UNUSED(wanted))
 {
     return 1;
 }
 
-static PyObject *entered(PyObject *op, uint32_t Py_UNUSED(wanted), bool Py_UNUSED(refused))
+static PyObject *entered(PyObject *op, fl_end Py_UNUSED(end))
 {
     return Py_NewRef(op);
 }
 
 static PyObject *end_aenter(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return fl_operation_of(fl_wrapper_state(op), op, 1, attempt_to_enter, entered);
+    return fl_operation_of(fl_wrapper_state(op), op, NULL, 1, attempt_to_enter, entered);
 }
 
 static PyObject *end_aexit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))

@@ -77,12 +77,12 @@ static PyObject *queue_put_nowait(PyObject *op, PyObject *const *args, Py_ssize_
     return item == NULL ? NULL : put_within(fl_bounded_begin(op), item, 0);
 }
 
-static PyObject *finish_put(PyObject *op, PyObject *item, bool refused)
+static PyObject *finish_put(PyObject *op, fl_end end)
 {
-    if (refused) {
+    if (end.refused) {
         return fl_bounded_raise((fl_bounded *)op, FL_REFUSAL, true);
     }
-    if (fl_bounded_store((fl_bounded *)op, item) < 0) {
+    if (fl_bounded_store((fl_bounded *)op, end.item) < 0) {
         return NULL;
     }
     Py_RETURN_NONE;
@@ -114,10 +114,10 @@ static PyObject *queue_get_nowait(PyObject *op, PyObject *Py_UNUSED(ignored))
     return get_within(fl_bounded_begin(op), 0);
 }
 
-static PyObject *finish_get(PyObject *op, PyObject *Py_UNUSED(item), bool refused)
+static PyObject *finish_get(PyObject *op, fl_end end)
 {
     fl_bounded *self = (fl_bounded *)op;
-    return refused ? fl_bounded_raise(self, FL_REFUSAL, false) : fl_bounded_fetch(self);
+    return end.refused ? fl_bounded_raise(self, FL_REFUSAL, false) : fl_bounded_fetch(self);
 }
 
 static PyObject *queue_get_async(PyObject *op, PyObject *Py_UNUSED(ignored))
@@ -139,10 +139,10 @@ static PyObject *queue_peek_nowait(PyObject *op, PyObject *Py_UNUSED(ignored))
     return peek_within(fl_bounded_begin(op), 0);
 }
 
-static PyObject *finish_peek(PyObject *op, PyObject *Py_UNUSED(item), bool refused)
+static PyObject *finish_peek(PyObject *op, fl_end end)
 {
     fl_bounded *self = (fl_bounded *)op;
-    return refused ? fl_bounded_raise(self, FL_REFUSAL, false) : fl_bounded_look(self);
+    return end.refused ? fl_bounded_raise(self, FL_REFUSAL, false) : fl_bounded_look(self);
 }
 
 static PyObject *queue_peek_async(PyObject *op, PyObject *Py_UNUSED(ignored))
@@ -175,7 +175,7 @@ static PyObject *queue_join(PyObject *op, PyObject *const *args, Py_ssize_t coun
     return done < 0 ? NULL : PyBool_FromLong(done);
 }
 
-static PyObject *finish_join(PyObject *Py_UNUSED(op), PyObject *Py_UNUSED(item), bool Py_UNUSED(refused))
+static PyObject *finish_join(PyObject *Py_UNUSED(op), fl_end Py_UNUSED(end))
 {
     Py_RETURN_NONE;
 }

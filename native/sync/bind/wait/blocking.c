@@ -13,9 +13,9 @@
 #include "sync/bind/wait/gone.h"
 #include "sync/bind/wait/operation.h"
 
-static PyObject *end_of_wait(PyObject *Py_UNUSED(wrapper), PyObject *Py_UNUSED(item), bool refused)
+static PyObject *end_of_wait(PyObject *Py_UNUSED(wrapper), fl_end end)
 {
-    return PyLong_FromLong(refused ? FL_REFUSAL : 1);
+    return PyLong_FromLong(end.refused ? FL_REFUSAL : 1);
 }
 
 int fl_in_greenlet(fl_state *state)

@@ -12,8 +12,8 @@ static int warn_of_death(PyObject *what, const char *holder)
     PyObject *errors = fl_errors(fl_wrapper_state(what));
     return errors == NULL ? -1
                           : PyErr_WarnFormat(PyTuple_GET_ITEM(errors, FL_ERROR_OwnerDeathWarning), 1,
-                                             "%R is held by %s and is waited for; the waiter goes on only "
-                                             "if another thread or task releases it",
+                                             "%R is held by %s and is waited for; what that held comes back "
+                                             "only if another thread or task releases it",
                                              what, holder);
 }
 

@@ -37,7 +37,6 @@ PyObject *fl_operation_at(fl_state *state, PyObject *wrapper, fl_waitq *waitq, u
     self->awaitable.busy = false;
     self->selected = false;
     self->attempt = NULL;
-    self->conclude = NULL;
     self->finish = finish;
     self->staked = self->attempted = false;
     self->refuses = NULL;
@@ -68,26 +67,26 @@ PyObject *fl_operation_unless(PyObject *op, fl_refuses refuses)
     return op;
 }
 
-PyObject *fl_operation_of(fl_state *state, PyObject *wrapper, uint32_t wanted, fl_attempt attempt,
-                       fl_conclude conclude)
+PyObject *fl_operation_of(fl_state *state, PyObject *wrapper, PyObject *item, uint32_t wanted,
+                          fl_attempt attempt, fl_finish finish)
 {
-    fl_operation *self = (fl_operation *)fl_operation_new(state, wrapper, wanted, NULL);
+    fl_waitq *waitq = fl_wrapper_waitq(wrapper);
+    fl_operation *self = (fl_operation *)fl_operation_at(state, wrapper, waitq, wanted, finish, item);
     if (self != NULL) {
         self->attempt = attempt;
-        self->conclude = conclude;
     }
     return (PyObject *)self;
 }
 
-PyObject *fl_operation_enter(fl_state *state, PyObject *wrapper, uint32_t wanted, fl_attempt attempt,
-                             fl_conclude conclude)
+PyObject *fl_operation_enter(fl_state *state, PyObject *wrapper, PyObject *item, uint32_t wanted,
+                             fl_attempt attempt, fl_finish finish)
 {
     uint32_t left = wanted;
-    int taken = attempt(wrapper, &left);
+    int taken = attempt(wrapper, item, &left);
     if (taken != 0) {
         return taken < 0 ? NULL : fl_operation_done(state);
     }
-    PyObject *operation = fl_operation_of(state, wrapper, left, attempt, conclude);
+    PyObject *operation = fl_operation_of(state, wrapper, item, left, attempt, finish);
     if (operation != NULL) {
         ((fl_operation *)operation)->attempted = true;
     }
@@ -165,16 +164,9 @@ PySendResult fl_operation_end(fl_operation *self, bool refused, PyObject **resul
     self->handoff = NULL;
     self->phase = FL_OPERATION_OVER;
     fl_operation_stop_timer(self);
-    if (handoff != NULL) {
-        *result = self->finish(self->wrapper, handoff->object, refused);
-        fl_handoff_drop(handoff);
-    } else if (self->conclude != NULL) {
-        *result = self->conclude(self->wrapper, self->wanted, refused);
-    } else if (self->finish != NULL) {
-        *result = self->finish(self->wrapper, self->item, refused);
-    } else {
-        *result = Py_NewRef(Py_True);
-    }
+    fl_end end = {handoff != NULL ? handoff->object : self->item, self->wanted, refused};
+    *result = self->finish != NULL ? self->finish(self->wrapper, end) : Py_NewRef(Py_True);
+    fl_handoff_drop(handoff);
     return *result == NULL ? PYGEN_ERROR : PYGEN_RETURN;
 }
 
@@ -199,7 +191,7 @@ static int begin(fl_operation *self)
     fl_waitq *waitq = self->waitq;
     int taken = fl_operation_is_refused(self) ? FL_REFUSAL
                 : self->attempted             ? 0
-                : self->attempt != NULL       ? self->attempt(self->wrapper, &self->wanted)
+                : self->attempt != NULL       ? self->attempt(self->wrapper, self->item, &self->wanted)
                                               : fl_operation_take(self, stake(self));
     if (taken) {
         return taken;

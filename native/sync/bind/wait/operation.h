@@ -8,9 +8,16 @@
 #include "sync/bind/base/wrapper.h"
 #include "sync/coordination/meeting.h"
 
-/* What an awaitable returns once its wait is over; NULL with an exception set. Without one it is True. `item`
-   is what the awaitable carries; `refused`: the wait queue was closed, and nothing is taken. */
-typedef PyObject *(*fl_finish)(PyObject *wrapper, PyObject *item, bool refused);
+/* How a wait ended: with what the awaitable carries, and the waiter's `wanted` as it was left; `refused`: the
+   wait queue was closed, and nothing is taken. */
+typedef struct {
+    PyObject *item; /* may be NULL */
+    uint32_t wanted;
+    bool refused;
+} fl_end;
+
+/* What an awaitable returns once its wait is over; NULL with an exception set. Without one it is True. */
+typedef PyObject *(*fl_finish)(PyObject *wrapper, fl_end end);
 
 /* An awaitable that takes `wanted` from the wrapper's wait queue when it is awaited. */
 PyObject *fl_operation_new(fl_state *state, PyObject *wrapper, uint32_t wanted, fl_finish finish);
@@ -29,19 +36,17 @@ void fl_handoff_drop(fl_handoff *handoff);
 PyObject *fl_operation_meeting(fl_state *state, PyObject *wrapper, fl_meeting_side side, fl_handoff *handoff,
                             fl_finish finish);
 
-/* An awaitable that ends as is settled by the waiter's `wanted`, which is given as it was left. `attempt`: a
-   way of the wrapper's own to take without waiting: 1: taken, 0: not there, -1: an exception; NULL: the wait
-   queue's. It is called when the awaitable is awaited, in the task that awaits, may change what is wanted,
-   and warns of holders that have ended. */
-typedef PyObject *(*fl_conclude)(PyObject *wrapper, uint32_t wanted, bool refused);
-typedef int (*fl_attempt)(PyObject *wrapper, uint32_t *wanted);
-PyObject *fl_operation_of(fl_state *state, PyObject *wrapper, uint32_t wanted, fl_attempt attempt,
-                       fl_conclude conclude);
+/* With a way of the wrapper's own to take without waiting: 1: taken, 0: not there, -1: an exception. It is
+   called when the awaitable is awaited, in the task that awaits, may change what is wanted, and warns of
+   holders that have ended. */
+typedef int (*fl_attempt)(PyObject *wrapper, PyObject *item, uint32_t *wanted);
+PyObject *fl_operation_of(fl_state *state, PyObject *wrapper, PyObject *item, uint32_t wanted,
+                          fl_attempt attempt, fl_finish finish);
 
 /* What __aenter__ returns, which `async with` awaits at once: done if it could be taken, else that operation.
    NULL with an exception set. */
-PyObject *fl_operation_enter(fl_state *state, PyObject *wrapper, uint32_t wanted, fl_attempt attempt,
-                             fl_conclude conclude);
+PyObject *fl_operation_enter(fl_state *state, PyObject *wrapper, PyObject *item, uint32_t wanted,
+                             fl_attempt attempt, fl_finish finish);
 
 /* The same awaitable (NULL: an exception is set), for what may be closed meanwhile: it takes nothing then. */
 PyObject *fl_operation_unless(PyObject *operation, fl_refuses refuses);
@@ -67,8 +72,7 @@ typedef struct {
     bool attempted;    /* by fl_operation_enter */
     bool selected;     /* by a selection, whose waiter may refer to `handoff` as long as this is there */
     fl_attempt attempt; /* NULL: the wait queue's */
-    fl_conclude conclude; /* NULL: `finish` */
-    fl_finish finish;
+    fl_finish finish; /* NULL: it returns True */
     fl_refuses refuses; /* NULL: the wait queue alone says whether it is closed */
     fl_stake stake; /* where it is `staked`; else that of the task that awaits it */
     bool staked;

@@ -33,8 +33,8 @@ bool fl_operation_selectable(fl_state *state, PyObject *op)
 int fl_operation_attempt(fl_operation *self, uint64_t holder, uint32_t *wanted)
 {
     int taken = fl_operation_is_refused(self) ? FL_REFUSAL
-                : self->attempt != NULL       ? self->attempt(self->wrapper, &self->wanted)
-                                              : fl_operation_take(self, fl_operation_stake(self, holder));
+                : self->attempt != NULL ? self->attempt(self->wrapper, self->item, &self->wanted)
+                                        : fl_operation_take(self, fl_operation_stake(self, holder));
     *wanted = self->wanted;
     return taken;
 }
