@@ -18,13 +18,4 @@ static inline void *fl_aligned_alloc(size_t alignment, size_t size)
 #endif
 }
 
-static inline void fl_aligned_free(void *memory)
-{
-#ifdef _WIN32
-    _aligned_free(memory);
-#else
-    free(memory);
-#endif
-}
-
 #endif

@@ -1,6 +1,5 @@
 /* Handles: a primitive of this interpreter as a number, and the number as a primitive of another one. */
 #include "interpreters/bind/codec.h"
-#include "sync/bind/base/imports.h"
 #include "sync/bind/base/wrapper.h"
 #include "sync/bind/coordination/barrier.h"
 #include "sync/bind/coordination/condition.h"

@@ -191,10 +191,12 @@ static inline fl_py_turn fl_py_turn_here(void)
 /* Whether this thread runs the same task, or greenlet, as it did then. */
 static inline bool fl_py_turn_lasts(const fl_py_turn *turn)
 {
-    const PyThreadState *here = PyThreadState_Get();
-    return turn->contexts == here->context_ver && turn->thread_state == here->id &&
-           turn->interpreter == here->interp;
+    fl_py_turn now = fl_py_turn_here();
+    return turn->contexts == now.contexts && turn->thread_state == now.thread_state &&
+           turn->interpreter == now.interpreter;
 }
+
+#endif
 
 /* ---- Whether thread states may have been freed under the feet of their threads. */
 
@@ -206,7 +208,5 @@ static inline int fl_finalizing(void)
     return Py_IsFinalizing();
 #endif
 }
-
-#endif
 
 #endif

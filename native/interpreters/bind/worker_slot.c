@@ -3,7 +3,6 @@
  */
 #include "interpreters/bind/job_queue.h"
 #include "sync/bind/base/arguments.h"
-#include "sync/bind/base/imports.h"
 #include "sync/bind/base/wrapper.h"
 
 typedef struct {

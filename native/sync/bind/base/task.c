@@ -6,8 +6,6 @@
  */
 #include "sync/bind/base/task.h"
 
-#include "sync/bind/base/imports.h"
-
 /* A new reference; NULL for None. */
 static PyObject *not_none(PyObject *found)
 {
@@ -85,20 +83,19 @@ fl_atomic(uint32_t) fl_caller_interpreters;
 
 int fl_caller_ask(fl_state *state, fl_caller *me)
 {
-#ifdef PYPY_VERSION
-    const fl_caller_when when = {0};
-#else
-    const fl_caller_when when = {
+    fl_caller_memory last = {
+#ifndef PYPY_VERSION
         .turn = fl_py_turn_here(), /* before: what is asked may switch to others and back */
+#endif
         .interpreters = fl_load(&fl_caller_interpreters, relaxed), /* its own is counted */
         .generation = fl_fork_generation,
     };
-#endif
     *me = (fl_caller){fl_owner_thread(), holder_here(state)};
     if (me->task == NULL && PyErr_Occurred()) {
         return -1;
     }
-    fl_caller_last = (fl_caller_memory){when, *me};
+    last.who = *me;
+    fl_caller_last = last;
     return 0;
 }
 

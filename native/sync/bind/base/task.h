@@ -39,18 +39,13 @@ typedef struct {
     PyObject *task;
 } fl_caller;
 
-/* Since when it is the same caller. Another interpreter may be where one was that is gone. In a forked child
-   none of the parent's tasks runs. */
+/* The last caller of this thread, and since when; its task is borrowed, and is there as long as it runs.
+   Another interpreter may be where one was that is gone. In a forked child none of the parent's tasks runs. */
 typedef struct {
 #ifndef PYPY_VERSION /* whose thread states do not count: there it is asked each time */
     fl_py_turn turn;
 #endif
     uint32_t interpreters, generation;
-} fl_caller_when;
-
-/* The last caller of this thread; its task is borrowed, and is there as long as it runs. */
-typedef struct {
-    fl_caller_when when;
     fl_caller who;
 } fl_caller_memory;
 extern _Thread_local fl_caller_memory fl_caller_last FL_THREAD_LOCAL_MODEL;
@@ -65,12 +60,12 @@ int fl_caller_ask(fl_state *state, fl_caller *me);
 static inline int fl_caller_here(PyObject *wrapper, fl_caller *me)
 {
 #ifndef PYPY_VERSION
-    const fl_caller_when *last = &fl_caller_last.when;
+    const fl_caller_memory *last = &fl_caller_last;
     if (__builtin_expect(fl_py_turn_lasts(&last->turn) && last->generation == fl_fork_generation &&
                              last->interpreters == fl_load(&fl_caller_interpreters, relaxed), /* its own */
                          true)) {
-        me->thread = fl_caller_last.who.thread;
-        me->task = Py_XNewRef(fl_caller_last.who.task);
+        me->thread = last->who.thread;
+        me->task = Py_XNewRef(last->who.task);
         return 0;
     }
 #endif

@@ -10,6 +10,7 @@
  *
  * Of another interpreter's waits only numbers and the name of the type are taken.
  */
+#include "gil/interpreter/compat.h"
 #include "sync/bind/base/state.h"
 
 #include <frameobject.h>
@@ -19,12 +20,6 @@
 #include "sync/wait/choice.h"
 #include "sync/wait/mailbox.h"
 #include "sync/wait/thread_table.h"
-
-#if PY_VERSION_HEX >= 0x030D0000
-#define FL_IS_ENDING Py_IsFinalizing
-#else
-#define FL_IS_ENDING _Py_IsFinalizing
-#endif
 
 typedef struct {
     fl_waitq *waitq;
@@ -202,7 +197,7 @@ static PyObject *as_tuple(const sight *seen)
 
 static PyObject *waits(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
-    sights found = {.here = PyInterpreterState_GetID(PyInterpreterState_Get()), .ends = FL_IS_ENDING()};
+    sights found = {.here = PyInterpreterState_GetID(PyInterpreterState_Get()), .ends = fl_finalizing()};
     fl_thread_table_parked(see_thread, &found);
     found.failed |= !fl_thread_table_tasks(see_task, &found);
     leave_out_what_is_over(&found);

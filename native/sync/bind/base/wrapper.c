@@ -1,8 +1,6 @@
 /* What every primitive's object is made of. */
 #include "sync/bind/base/wrapper.h"
 
-#include "sync/bind/base/imports.h"
-
 PyMemberDef fl_wrapper_members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(fl_wrapper, weak), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},

@@ -7,7 +7,7 @@
 #define FL_SYNC_BIND_BASE_WRAPPER_H
 
 #include "interpreters/shared.h"
-#include "sync/bind/base/state.h"
+#include "sync/bind/base/imports.h"
 #include "sync/wait/waitq.h"
 
 typedef struct {

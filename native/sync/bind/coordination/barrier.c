@@ -2,7 +2,6 @@
 #include "sync/bind/coordination/barrier.h"
 
 #include "sync/bind/base/arguments.h"
-#include "sync/bind/base/imports.h"
 #include "sync/bind/base/task.h"
 #include "sync/bind/wait/blocking.h"
 #include "sync/bind/wait/mailbox.h"

@@ -8,7 +8,6 @@
  */
 #include "sync/bind/coordination/condition.h"
 #include "sync/bind/base/arguments.h"
-#include "sync/bind/base/imports.h"
 #include "sync/bind/base/task.h"
 #include "sync/bind/wait/blocking.h"
 #include "sync/bind/wait/operation.h"

@@ -1,6 +1,5 @@
 /* Event: the flag in core, as threading.Event and asyncio.Event at once. */
 #include "sync/bind/base/arguments.h"
-#include "sync/bind/base/imports.h"
 #include "sync/bind/wait/blocking.h"
 #include "sync/bind/wait/mailbox.h"
 #include "sync/bind/wait/operation.h"

@@ -8,7 +8,6 @@
  * thread between any two instructions of Python, and what they raise must not end up with another caller.
  */
 #include "sync/bind/base/arguments.h"
-#include "sync/bind/base/imports.h"
 #include "sync/bind/base/task.h"
 #include "sync/bind/wait/blocking.h"
 #include "sync/bind/wait/mailbox.h"

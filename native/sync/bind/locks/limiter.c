@@ -8,7 +8,6 @@
  * first, and then given. So a token is never lent twice, and between two steps of Python none is lost.
  */
 #include "sync/bind/base/arguments.h"
-#include "sync/bind/base/imports.h"
 #include "sync/bind/base/task.h"
 #include "sync/bind/wait/blocking.h"
 #include "sync/bind/wait/gone.h"

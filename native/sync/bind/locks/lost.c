@@ -1,6 +1,5 @@
 /* See lost.h. */
 #include "sync/bind/locks/lost.h"
-#include "sync/bind/base/imports.h"
 
 struct fl_lost {
     struct fl_lost *next;

@@ -2,7 +2,6 @@
 #include "sync/bind/locks/lock.h"
 #include "sync/bind/locks/lost.h"
 #include "sync/bind/base/arguments.h"
-#include "sync/bind/base/imports.h"
 #include "sync/bind/base/task.h"
 #include "sync/bind/locks/holders.h"
 #include "sync/bind/wait/blocking.h"

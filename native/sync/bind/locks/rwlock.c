@@ -1,7 +1,6 @@
 /* RWLock and its three views: the readers-writer lock in core, by the books of rwlock_holding.c. */
 #include "sync/bind/locks/rwlock_holding.h"
 #include "sync/bind/base/arguments.h"
-#include "sync/bind/base/imports.h"
 #include "sync/bind/base/task.h"
 
 static PyObject *side_acquire(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)

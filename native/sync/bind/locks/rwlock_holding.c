@@ -7,7 +7,6 @@
  * waiters.
  */
 #include "sync/bind/locks/rwlock_holding.h"
-#include "sync/bind/base/imports.h"
 #include "sync/bind/base/task.h"
 #include "sync/bind/wait/blocking.h"
 #include "sync/bind/wait/gone.h"

@@ -1,6 +1,5 @@
 /* See shm.h. */
 #include "sync/bind/processes/shm.h"
-#include "sync/bind/base/imports.h"
 #include "sync/bind/base/wrapper.h"
 
 #include <errno.h>

@@ -11,7 +11,6 @@
  */
 #include "sync/bind/queues/broadcast.h"
 #include "sync/bind/base/arguments.h"
-#include "sync/bind/base/imports.h"
 #include "sync/bind/wait/mailbox.h"
 
 #include "interpreters/bind/codec.h"

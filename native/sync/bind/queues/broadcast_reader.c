@@ -3,7 +3,6 @@
 
 #include "interpreters/bind/codec.h"
 #include "sync/bind/queues/queues.h"
-#include "sync/bind/base/imports.h"
 #include "sync/bind/wait/blocking.h"
 #include "sync/bind/wait/mailbox.h"
 #include "sync/bind/wait/operation.h"

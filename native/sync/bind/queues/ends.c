@@ -9,7 +9,6 @@
 #include "sync/bind/queues/broadcast.h"
 #include "sync/bind/queues/queues.h"
 #include "sync/bind/base/arguments.h"
-#include "sync/bind/base/imports.h"
 #include "sync/bind/wait/blocking.h"
 #include "sync/bind/wait/mailbox.h"
 #include "sync/bind/wait/operation.h"

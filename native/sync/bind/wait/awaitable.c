@@ -5,6 +5,26 @@
 
 #include "sync/bind/base/imports.h"
 
+void *fl_awaitable_new(PyTypeObject *type, const fl_awaitable_ops *ops)
+{
+    fl_awaitable *self = (fl_awaitable *)type->tp_alloc(type, 0);
+    if (self != NULL) {
+        self->ops = ops;
+    }
+    return self;
+}
+
+void fl_awaitable_dealloc(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    PyObject_GC_UnTrack(op);
+    Py_TRASHCAN_BEGIN(op, fl_awaitable_dealloc)
+    type->tp_clear(op);
+    PyObject_GC_Del(op);
+    Py_DECREF(type);
+    Py_TRASHCAN_END
+}
+
 /* The end of a step as an iterator's. */
 static PyObject *as_iteration(PySendResult sent, PyObject *result)
 {

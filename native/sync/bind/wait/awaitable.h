@@ -20,6 +20,11 @@ typedef struct fl_awaitable_ops {
     void (*give_up)(PyObject *op);
 } fl_awaitable_ops;
 
+/* A new one, of whose fields all others are zero; NULL with an exception. The end of one that its tp_clear
+   leaves nothing of. */
+void *fl_awaitable_new(PyTypeObject *type, const fl_awaitable_ops *ops);
+void fl_awaitable_dealloc(PyObject *op);
+
 /* Its methods send, throw and close, and its type's slots for awaiting. */
 PyObject *fl_awaitable_send(PyObject *op, PyObject *value);
 PyObject *fl_awaitable_throw(PyObject *op, PyObject *const *args, Py_ssize_t count);

@@ -8,7 +8,6 @@
 #include "sync/bind/wait/blocking.h"
 
 #include "machine/clock.h"
-#include "sync/bind/base/imports.h"
 #include "sync/bind/base/task.h"
 #include "sync/bind/wait/gone.h"
 #include "sync/bind/wait/operation.h"

@@ -1,7 +1,6 @@
 /* A holder that has ended, and is waited for: the lock breaks, or a warning says so. */
 #include "sync/bind/wait/gone.h"
 
-#include "sync/bind/base/imports.h"
 #include "sync/bind/wait/mailbox.h"
 
 #define A_THREAD "a thread that has ended, or by a task of it,"

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <math.h>
 
-#include "sync/bind/base/imports.h"
 #include "sync/bind/base/task.h"
 #include "sync/bind/wait/gone.h"
 

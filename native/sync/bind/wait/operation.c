@@ -7,7 +7,6 @@
  */
 #include "sync/bind/wait/operation.h"
 
-#include "sync/bind/base/imports.h"
 #include "sync/bind/base/task.h"
 #include "sync/bind/wait/gone.h"
 #include "sync/bind/wait/mailbox.h"
@@ -22,27 +21,14 @@ PyObject *fl_operation_new(fl_state *state, PyObject *wrapper, uint32_t wanted, 
 PyObject *fl_operation_at(fl_state *state, PyObject *wrapper, fl_waitq *waitq, uint32_t wanted,
                           fl_finish finish, PyObject *item)
 {
-    fl_operation *self = PyObject_GC_New(fl_operation, state->operation_type);
-    if (self == NULL) {
-        return NULL;
+    fl_operation *self = fl_awaitable_new(state->operation_type, &ops);
+    if (self != NULL) {
+        self->wrapper = Py_NewRef(wrapper);
+        self->waitq = waitq;
+        self->item = Py_XNewRef(item);
+        self->finish = finish;
+        self->wanted = wanted;
     }
-    self->wrapper = Py_NewRef(wrapper);
-    self->waitq = waitq;
-    self->waiter = NULL;
-    self->awaitable.ops = &ops;
-    self->awaitable.inner = NULL;
-    self->item = Py_XNewRef(item);
-    self->timer = NULL;
-    self->handoff = NULL;
-    self->awaitable.busy = false;
-    self->selected = false;
-    self->attempt = NULL;
-    self->finish = finish;
-    self->staked = self->attempted = false;
-    self->refuses = NULL;
-    self->wanted = wanted;
-    self->phase = FL_OPERATION_NEW;
-    PyObject_GC_Track(self);
     return (PyObject *)self;
 }
 

@@ -1,6 +1,5 @@
 /* An operation that is not awaited yet, as a case of a selection (select.c). */
 #include "sync/bind/wait/operation.h"
-#include "sync/bind/base/imports.h"
 
 bool fl_operation_selectable(fl_state *state, PyObject *op)
 {
