@@ -8,7 +8,6 @@
 
 #include "check.h"
 #include "waiting.h"
-#include "machine/clock.h"
 #include "interpreters/pin.h"
 
 #define JOBS 3000

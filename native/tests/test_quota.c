@@ -2,10 +2,8 @@
 #define _GNU_SOURCE
 #include <ftw.h>
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "check.h"
 #include "machine/quota.h"

@@ -1,6 +1,5 @@
 /* Readers and writers between real threads, for the sanitizers; the races are the model's. */
 #include <pthread.h>
-#include <sched.h>
 
 #include "check.h"
 #include "waiting.h"

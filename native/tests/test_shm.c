@@ -6,7 +6,6 @@
 
 #include "check.h"
 #include "waiting.h"
-#include "machine/clock.h"
 #include "sync/processes/notifier.h"
 #include "sync/locks/semaphore.h"
 #include "sync/processes/barrier.h"

@@ -2,7 +2,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -2,7 +2,6 @@
 #include "gil/bind/module.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "gil/serve/serve.h"
 #include "gil/serve/vital_pages.h"

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "gil/observe/observe.h"
 #include "gil/threads/registry.h"

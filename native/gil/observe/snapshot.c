@@ -1,7 +1,6 @@
 #include "gil/observe/snapshot.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "gil/observe/observe.h"
 #include "gil/observe/offcpu.h"

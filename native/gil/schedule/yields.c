@@ -2,7 +2,6 @@
 
 #include "gil/schedule/yields.h"
 
-#include <sched.h>
 #include <time.h>
 
 #include "gil/policy/policy.h"

@@ -5,7 +5,6 @@
 #define FL_GIL_SERVE_VITAL_PAGES_H
 
 #include "gil/serve/serve.h"
-#include "gil/serve/vitals.h"
 
 /* Sets the limits by which /healthz judges. */
 void fl_vital_pages_limit(uint64_t stalled_ns, uint64_t busy_ns);

@@ -14,7 +14,6 @@
 #ifndef FL_GIL_SIMULATOR_SIM_H
 #define FL_GIL_SIMULATOR_SIM_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

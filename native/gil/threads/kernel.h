@@ -2,7 +2,6 @@
 #ifndef FL_GIL_THREADS_KERNEL_H
 #define FL_GIL_THREADS_KERNEL_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 

@@ -7,8 +7,6 @@
 
 #include <setjmp.h>
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
 

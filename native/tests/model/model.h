@@ -20,7 +20,6 @@
 #ifndef FL_TESTS_MODEL_H
 #define FL_TESTS_MODEL_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #define MODEL_THREADS 3

@@ -3,8 +3,6 @@
  */
 #include "scenarios.h"
 
-#include <string.h>
-
 static void begin_raises(void)
 {
     model_begin(1, FL_WAITQ_OWNED);

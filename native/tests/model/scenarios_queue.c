@@ -1,8 +1,6 @@
 /* Queues: every order of putting, getting, shutting down and shrinking. */
 #include "scenarios.h"
 
-#include <string.h>
-
 /* A queue as sync/bind/queues/queue.c has it: a wait queue of slots, a wait queue of objects, and between
    them a elements that one thread at a time touches, which also gives the right to what it puts there. */
 static fl_waitq *slots;

@@ -2,8 +2,6 @@
 #include "sync/wait/thread_table.h"
 #include "scenarios.h"
 
-#include <string.h>
-
 static fl_parked *kept[MODEL_THREADS];
 static uint32_t kept_count;
 

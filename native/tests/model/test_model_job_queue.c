@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/check.h"
 #include "interpreters/job_queue.h"
 #include "model.h"
 

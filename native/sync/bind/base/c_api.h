@@ -6,7 +6,6 @@
 #include <Python.h>
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <structmember.h>
 
 #ifdef PYPY_VERSION /* which has one interpreter, and no calls for this in its C API */

@@ -6,7 +6,6 @@
 
 #include <math.h>
 
-#include "machine/clock.h"
 #include "sync/coordination/rate.h"
 
 #define BURST ", the burst: more never gather"

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 
-#include "machine/clock.h"
 #include "machine/segment.h"
 
 #define FEWEST_SPINS 64u /* see spin() */

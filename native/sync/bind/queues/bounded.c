@@ -24,7 +24,6 @@
 #include "sync/bind/queues/bounded.h"
 
 #include "interpreters/bind/codec.h"
-#include "sync/bind/queues/queues.h"
 #include "sync/bind/wait/blocking.h"
 #include "sync/bind/wait/mailbox.h"
 

@@ -2,7 +2,6 @@
 #include "sync/bind/queues/broadcast.h"
 
 #include "interpreters/bind/codec.h"
-#include "sync/bind/queues/queues.h"
 #include "sync/bind/wait/blocking.h"
 #include "sync/bind/wait/mailbox.h"
 #include "sync/bind/wait/operation.h"
