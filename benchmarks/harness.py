@@ -123,12 +123,17 @@ class Row:
     """Modes of which other numbers of rounds are taken than `--rounds` says."""
 
 
-def arguments(doc: str, *, rounds: int) -> argparse.ArgumentParser:
+def peer_arguments(doc: str, *, rounds: int) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=doc.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--foreign", type=int, default=0, help="busy processes beside, on the same cores")
+    return parser
+
+
+def arguments(doc: str, *, rounds: int) -> argparse.ArgumentParser:
+    parser = peer_arguments(doc, rounds=rounds)
     parser.add_argument("--quick", action="store_true", help="a smoke run: figures mean nothing")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples there")
-    parser.add_argument("--foreign", type=int, default=0, help="busy processes beside, on the same cores")
     return parser
 
 
@@ -172,9 +177,8 @@ def run(question: str, rows: Sequence[Row], options: argparse.Namespace, **facts
                 }
             )
         )
-    beside = f", beside {options.foreign} busy processes" if options.foreign else ""
     print(f"{origin()}\n{question}")
-    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, rounds: {rounds}{beside}")
+    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, rounds: {rounds}{_beside(options)}")
     for row in rows:
         found = [sample for sample in samples if sample.row == row.name]
         if found:
@@ -202,12 +206,19 @@ def spread(values: Sequence[float]) -> str:
     return text if len(values) == 1 else f"{text} [{show(min(values))}..{show(max(values))}]"
 
 
+def _remark(foreign: Sequence[float | None]) -> str:
+    """Of the foreign loads of all samples: what there is to say."""
+    noisy = sum(each > other_load.NOISY for each in foreign if each is not None)
+    verdict = ", NOISY" if noisy > len(foreign) / 3 else ""
+    return f"; foreign load in {noisy} of {len(foreign)} samples{verdict}" if noisy else ""
+
+
+def _beside(options: argparse.Namespace) -> str:
+    return f", beside {options.foreign} busy processes" if options.foreign else ""
+
+
 def _report(row: Row, samples: list[Sample]) -> None:
-    known = [sample.foreign for sample in samples if sample.foreign is not None]
-    noisy = sum(foreign > other_load.NOISY for foreign in known)
-    remark = f"; foreign load in {noisy} of {len(samples)} samples" if noisy else ""
-    verdict = ", NOISY" if noisy > len(samples) / 3 else ""
-    print(f"\n{row.name}{remark}{verdict}")
+    print(f"\n{row.name}{_remark([sample.foreign for sample in samples])}")
     for figure in dict.fromkeys(figure for sample in samples for figure in sample.figures):
         cells = []
         for mode in row.modes:
@@ -223,7 +234,11 @@ def _report(row: Row, samples: list[Sample]) -> None:
 
 
 def peers(
-    questions: dict[str, dict[str, Callable[[int], float]]], *, rounds: int, size: int, warm_up: int
+    questions: dict[str, dict[str, Callable[[int], float]]],
+    options: argparse.Namespace,
+    *,
+    size: int,
+    warm_up: int,
 ) -> None:
     """Candidates that give nanoseconds of CPU time, in this process; they take turns, round by round.
 
@@ -231,16 +246,20 @@ def peers(
     time, the median ratio, and the lowest and highest ratio of any round.
     """
     version = f"{sys.implementation.name} {platform.python_version()}"
-    print(f"{origin()}\n{version}, {rounds} rounds of {size}")
+    print(f"{origin()}\n{version}, {options.rounds} rounds of {size}{_beside(options)}")
     for question, candidates in questions.items():
         times: dict[str, list[float]] = {name: [] for name in candidates}
+        foreign: list[float | None] = []
         for take in candidates.values():
             take(warm_up)
-        for _ in range(rounds):
-            for name, take in candidates.items():
-                times[name].append(take(size))
+        with cpu_bound_process(options.foreign):
+            for _ in range(options.rounds):
+                METER.begin()
+                for name, take in candidates.items():
+                    times[name].append(take(size))
+                foreign.append(METER.end())
         reference = next(iter(times.values()))
-        print(f"\n{question}")
+        print(f"\n{question}{_remark(foreign)}")
         for name, each in times.items():
             ratios = [mine / theirs for mine, theirs in zip(each, reference, strict=True)]
             print(

@@ -1,6 +1,6 @@
 """How long it takes until all n threads that waited have been let go on; peers in one run.
 
-    python benchmarks/sync_notify.py [--rounds 9] [--threads 100 1000]
+    python benchmarks/sync_notify.py [--rounds 9] [--foreign 2] [--threads 100 1000]
 
 *notify_all*: n threads wait on a condition; from notify_all() until the last of them has had the lock.
 *set*: n threads wait for an event; from set() until the last of them runs. Elapsed time per thread; ratios as
@@ -9,7 +9,6 @@ in sync_pair.py.
 
 from __future__ import annotations
 
-import argparse
 import threading
 import time
 from collections.abc import Callable
@@ -87,12 +86,11 @@ def questions(counts: list[int]) -> dict[str, dict[str, Callable[[int], float]]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=9)
+    parser = harness.peer_arguments(__doc__ or "", rounds=9)
     parser.add_argument("--threads", type=int, nargs="+", default=[100, 1000])
     options = parser.parse_args()
     threading.stack_size(256 * 1024)
-    harness.peers(questions(options.threads), rounds=options.rounds, size=1, warm_up=1)
+    harness.peers(questions(options.threads), options, size=1, warm_up=1)
 
 
 if __name__ == "__main__":

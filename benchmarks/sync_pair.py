@@ -1,6 +1,6 @@
 """What one uncontended pair of calls costs, against the peers, in one run.
 
-    python benchmarks/sync_pair.py [--rounds 15] [--pairs 50000] [--only async]
+    python benchmarks/sync_pair.py [--rounds 15] [--foreign 2] [--pairs 50000] [--only async]
 
 A pair is acquire and release, or put and get. The candidates of a question take turns, round by round, and
 each round's ratio is taken to the reference of that question in the same round, so that a slow moment of the
@@ -10,7 +10,6 @@ lowest and highest ratio of any round. aiologic is a peer where it is installed.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import importlib
 import importlib.util
@@ -121,8 +120,7 @@ def questions() -> dict[str, dict[str, Timed]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=15)
+    parser = harness.peer_arguments(__doc__ or "", rounds=15)
     parser.add_argument("--pairs", type=int, default=50_000)
     parser.add_argument("--beside", default="", metavar="MODULE", help="import it first, as trio or asyncio")
     parser.add_argument("--only", default="", help="questions whose name contains this")
@@ -130,7 +128,7 @@ def main() -> None:
     if options.beside:
         importlib.import_module(options.beside)
     asked = {question: found for question, found in questions().items() if options.only in question}
-    harness.peers(asked, rounds=options.rounds, size=options.pairs, warm_up=options.pairs // 10)
+    harness.peers(asked, options, size=options.pairs, warm_up=options.pairs // 10)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What it costs to wake: a task of another thread's loop, and a task of the same loop; peers in one run.
 
-    python benchmarks/sync_wake.py [--rounds 15] [--wakes 2000]
+    python benchmarks/sync_wake.py [--rounds 15] [--foreign 2] [--wakes 2000]
 
 *sender*: a thread lets n waiting tasks of a loop in another thread go on, one call each, and the CPU time of
 its own is taken per call. *same loop*: 4 tasks take turns with one lock that each holds over a switch, and
@@ -9,7 +9,6 @@ the CPU time of the whole is taken per turn. Ratios as in sync_pair.py.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import threading
 import time
@@ -102,11 +101,10 @@ QUESTIONS: dict[str, dict[str, Callable[[int], float]]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=15)
+    parser = harness.peer_arguments(__doc__ or "", rounds=15)
     parser.add_argument("--wakes", type=int, default=2000)
     options = parser.parse_args()
-    harness.peers(QUESTIONS, rounds=options.rounds, size=options.wakes, warm_up=options.wakes)
+    harness.peers(QUESTIONS, options, size=options.wakes, warm_up=options.wakes)
 
 
 if __name__ == "__main__":
