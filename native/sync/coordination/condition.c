@@ -15,11 +15,11 @@ static void pass_on(fl_waitq *waitq)
     fl_condition_give(waitq, 1);
 }
 
-const fl_waitq_ops fl_condition_ops = {.enter = enter, .pass_on = pass_on};
+static const fl_waitq_ops ops = {.enter = enter, .pass_on = pass_on};
 
 fl_waitq *fl_condition_new(fl_waitq *lock)
 {
-    fl_waitq *made = fl_waitq_new_within(sizeof(fl_condition), &fl_condition_ops, 0, 0, FL_WAITQ_TO_LOCK);
+    fl_waitq *made = fl_waitq_new_within(sizeof(fl_condition), &ops, 0, 0, FL_WAITQ_TO_LOCK);
     if (made != NULL) {
         ((fl_condition *)(void *)made)->lock = lock;
     }

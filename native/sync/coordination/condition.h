@@ -25,8 +25,6 @@ typedef struct {
     fl_waitq *lock; /* a semaphore with an owner (sync/locks/semaphore.h); outlives all waits here */
 } fl_condition;
 
-extern const fl_waitq_ops fl_condition_ops;
-
 /* NULL: no memory. */
 fl_waitq *fl_condition_new(fl_waitq *lock);
 

@@ -48,9 +48,11 @@ static uint64_t after(fl_rate *rate, uint64_t word, uint32_t wanted, int64_t now
     return there ? (uint64_t)full | (word & FL_RATE_QUEUED) : 0;
 }
 
+static const fl_waitq_ops ops;
+
 fl_waitq *fl_rate_new(int64_t interval, uint32_t limit)
 {
-    fl_waitq *waitq = fl_waitq_new_within(sizeof(fl_rate), &fl_rate_ops, 0, limit, FL_WAITQ_FAIR);
+    fl_waitq *waitq = fl_waitq_new_within(sizeof(fl_rate), &ops, 0, limit, FL_WAITQ_FAIR);
     if (waitq != NULL) {
         rate_of(waitq)->interval = interval;
         rate_of(waitq)->standing = -1;
@@ -210,7 +212,7 @@ int64_t fl_rate_look(const fl_waiter *waiter)
     return fl_load(&rate->standing, relaxed) >= 0 ? FL_FOREVER : waiter->look; /* never runs again */
 }
 
-const fl_waitq_ops fl_rate_ops = {
+static const fl_waitq_ops ops = {
     .attempt = attempt,
     .enter = enter,
     .retry = retry,

@@ -44,8 +44,6 @@ typedef struct {
     fl_atomic(int64_t) standing; /* the time, where it does not go on by itself; else -1 */
 } fl_rate;
 
-extern const fl_waitq_ops fl_rate_ops;
-
 /* `limit` permits are there. `interval` times `limit` is FL_RATE_LONGEST at most. */
 fl_waitq *fl_rate_new(int64_t interval, uint32_t limit);
 

@@ -24,9 +24,7 @@ int fl_run_handlers(void)
     Py_XDECREF(result);
     return result == NULL ? -1 : 0;
 }
-#endif
 
-#ifdef PYPY_VERSION
 PySendResult fl_iterator_send(PyObject *iterator, PyObject *value, PyObject **result)
 {
     *result = value == Py_None ? PyObject_CallMethod(iterator, "__next__", NULL)
@@ -45,11 +43,6 @@ PySendResult fl_iterator_send(PyObject *iterator, PyObject *value, PyObject **re
     Py_XDECREF(stop);
     Py_XDECREF(traceback);
     return *result == NULL ? PYGEN_ERROR : PYGEN_RETURN;
-}
-#else
-PySendResult fl_iterator_send(PyObject *iterator, PyObject *value, PyObject **result)
-{
-    return PyIter_Send(iterator, value, result);
 }
 #endif
 

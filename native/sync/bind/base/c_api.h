@@ -13,6 +13,8 @@
 #define PyInterpreterState_Main() PyInterpreterState_Get()
 #define PyErr_CheckSignals() fl_run_handlers() /* PyPy's own does nothing */
 int fl_run_handlers(void);
+#define PyIter_Send fl_iterator_send
+PySendResult fl_iterator_send(PyObject *iterator, PyObject *value, PyObject **result);
 #endif
 
 #if PY_VERSION_HEX >= 0x030D0000
@@ -26,9 +28,6 @@ int fl_run_handlers(void);
     {
 #define FL_END_CRITICAL() }
 #endif
-
-/* PyIter_Send, which PyPy does not have. */
-PySendResult fl_iterator_send(PyObject *iterator, PyObject *value, PyObject **result);
 
 /* __copy__ and __deepcopy__ of every type: a TypeError. */
 PyObject *fl_refuse_copy(PyObject *self, PyObject *ignored);

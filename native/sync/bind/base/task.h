@@ -40,7 +40,7 @@ typedef struct {
 } fl_caller;
 
 /* The last caller of this thread, and since when; its task is borrowed, and is there as long as it runs.
-   Another interpreter may be where one was that is gone. In a forked child none of the parent's tasks runs. */
+   Another interpreter may be where one was that is gone. In a forked child no task of the parent runs. */
 typedef struct {
 #ifndef PYPY_VERSION /* whose thread states do not count: there it is asked each time */
     fl_py_turn turn;

@@ -39,31 +39,13 @@ static void forget(notice *self)
     fl_task_waiter_done(waiter);
 }
 
-/* The owner that the lock is to have again. An RLock tells a thread's first greenlet, which is the thread,
-   from the others. -1: an exception. */
-static int find_holder(notice *self, uint64_t *holder)
-{
-    PyObject *lock = self->condition->lock;
-    if (self->condition->as == &fl_lock_as_lock) {
-        *holder = fl_owner_named(fl_wrapper_state(lock));
-        return 0;
-    }
-    fl_caller me;
-    if (fl_caller_here(lock, &me) < 0) {
-        return -1;
-    }
-    *holder = fl_caller_owner(&me);
-    Py_XDECREF(me.task);
-    return 0;
-}
-
 /* A waiter for the condition or its lock, whose future the task is to await; NULL with an exception. */
 static fl_waiter *prepare(notice *self, PyObject *what, bool shielded)
 {
     PyObject *future, *mailbox;
     fl_mailbox *body;
     uint64_t holder;
-    if (find_holder(self, &holder) < 0) {
+    if (self->condition->as->owner(self->condition->lock, &holder) < 0) {
         return NULL;
     }
     mailbox = fl_await_here(fl_wrapper_state(what), shielded, &self->awaitable.inner, &body, &future);
@@ -229,7 +211,7 @@ static PySendResult step(PyObject *op, PyObject *value, PyObject **result)
         self->phase = WAITING;
         value = Py_None;
     }
-    PySendResult sent = fl_iterator_send(self->awaitable.inner, value, result);
+    PySendResult sent = PyIter_Send(self->awaitable.inner, value, result);
     if (sent == PYGEN_NEXT) {
         return sent;
     }

@@ -12,6 +12,7 @@ typedef struct {
 } fl_lock_hold;
 
 typedef struct {
+    int (*owner)(PyObject *lock, uint64_t *owner); /* as which the caller holds it; -1: an exception */
     int (*is_held)(PyObject *lock); /* by the caller, as far as it can tell; -1: an exception */
     int (*let_go)(PyObject *lock, fl_lock_hold *before); /* entirely; -1: an exception, and no change */
     void (*hold_again)(PyObject *lock, fl_lock_hold before); /* its wait queue has been taken again */

@@ -270,7 +270,14 @@ static void hold_again(PyObject *self, fl_lock_hold before)
     (void)self, (void)before; /* it knows no more than its wait queue */
 }
 
+static int owner(PyObject *self, uint64_t *owner)
+{
+    *owner = fl_owner_named(fl_wrapper_state(self));
+    return 0;
+}
+
 const fl_lock_kind fl_lock_as_lock = {
+    .owner = owner,
     .is_held = is_held,
     .let_go = let_go,
     .hold_again = hold_again,

@@ -395,7 +395,20 @@ static void dealloc(PyObject *self)
     fl_wrapper_dealloc(self);
 }
 
+/* It tells a thread's first greenlet, which is the thread, from the others. */
+static int owner(PyObject *self, uint64_t *owner)
+{
+    fl_caller me;
+    if (fl_caller_here(self, &me) < 0) {
+        return -1;
+    }
+    *owner = fl_caller_owner(&me);
+    Py_XDECREF(me.task);
+    return 0;
+}
+
 const fl_lock_kind fl_rlock_as_lock = {
+    .owner = owner,
     .is_held = is_mine,
     .let_go = let_go,
     .hold_again = hold_again,

@@ -243,7 +243,7 @@ static PySendResult step(PyObject *op, PyObject *value, PyObject **result)
     uint32_t state;
     bool granted;
     for (;;) {
-        PySendResult sent = fl_iterator_send(self->awaitable.inner, value, result);
+        PySendResult sent = PyIter_Send(self->awaitable.inner, value, result);
         if (sent == PYGEN_NEXT) {
             return sent;
         }
@@ -335,10 +335,14 @@ static void operation_dealloc(PyObject *op)
     Py_TRASHCAN_END
 }
 
+/* By a timer of its loop: it is time for its task to look. */
 static PyObject *operation_recheck(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
+    fl_operation *self = (fl_operation *)op;
     FL_BEGIN_CRITICAL(op);
-    fl_operation_recheck((fl_operation *)op);
+    if (self->waiter != NULL) {
+        fl_mailbox_complete(fl_wrapper_state(op), self->waiter);
+    }
     FL_END_CRITICAL();
     Py_RETURN_NONE;
 }

@@ -93,8 +93,6 @@ int fl_operation_set_timer(fl_operation *self, PyObject *mailbox);
 void fl_operation_stop_timer(fl_operation *self);
 /* Queued, and its future is over: another one. -1: an exception. */
 int fl_operation_await_again(fl_operation *self);
-/* By a timer of its loop: it is time for its task to look. */
-void fl_operation_recheck(fl_operation *self);
 
 /* What select() makes of one that is not awaited yet, and asks in its awaiting task's place. False, with an
    exception: it is none, was awaited, or cannot be one of several. */

@@ -58,10 +58,3 @@ void fl_operation_stop_timer(fl_operation *self)
         PyErr_Restore(type, value, traceback);
     }
 }
-
-void fl_operation_recheck(fl_operation *self)
-{
-    if (self->waiter != NULL) {
-        fl_mailbox_complete(PyType_GetModuleState(Py_TYPE(self)), self->waiter);
-    }
-}

@@ -160,7 +160,7 @@ static PySendResult step(PyObject *op, PyObject *value, PyObject **result)
         }
         value = Py_None;
     }
-    PySendResult sent = fl_iterator_send(self->awaitable.inner, value, result);
+    PySendResult sent = PyIter_Send(self->awaitable.inner, value, result);
     if (sent == PYGEN_NEXT) {
         return sent;
     }
