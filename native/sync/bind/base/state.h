@@ -154,13 +154,18 @@ static inline fl_state *fl_state_of(PyObject *module)
 /* __copy__ and __deepcopy__ of every type: a TypeError. */
 PyObject *fl_refuse_copy(PyObject *self, PyObject *ignored);
 
-/* Of a type of ours, which cannot be changed, or of one that Python derived from it. */
-static inline fl_state *fl_type_state(PyTypeObject *type)
+/* A type of ours, which cannot be changed, by itself or by one that Python derived from it. */
+static inline PyTypeObject *fl_own_type(PyTypeObject *type)
 {
     while (!(type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE)) {
         type = type->tp_base;
     }
-    return (fl_state *)PyType_GetModuleState(type);
+    return type;
+}
+
+static inline fl_state *fl_type_state(PyTypeObject *type)
+{
+    return (fl_state *)PyType_GetModuleState(fl_own_type(type));
 }
 
 /* What the stub says of a function of the module (FL_DOC(module, name)), of a method or of a type; see

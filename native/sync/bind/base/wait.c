@@ -1,4 +1,4 @@
-/* The thread's ending of a wait, and what the wrappers share. */
+/* The thread's ending of a wait, and what the calls of primitives share. */
 #include "sync/bind/base/wait.h"
 
 #include <math.h>
@@ -6,68 +6,6 @@
 
 #include "machine/clock.h"
 #include "sync/locks/rwlock.h"
-
-PyMemberDef fl_wrapper_members[] = {
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(fl_wrapper, weak), READONLY, NULL},
-    {NULL, 0, 0, 0, NULL},
-};
-
-PyObject *fl_wrapper_new(PyTypeObject *type, fl_waitq *waitq)
-{
-    if (waitq == NULL) {
-        return PyErr_NoMemory();
-    }
-    PyObject *errors = fl_errors(fl_type_state(type));
-    fl_wrapper *self = errors == NULL ? NULL : (fl_wrapper *)type->tp_alloc(type, 0);
-    if (self == NULL) {
-        fl_waitq_unref(waitq);
-        return NULL;
-    }
-    self->waitq = waitq;
-    return (PyObject *)self;
-}
-
-void fl_wrapper_dealloc(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    if (((fl_wrapper *)self)->weak != NULL) {
-        PyObject_ClearWeakRefs(self);
-    }
-    fl_shared *shared = fl_load(&((fl_wrapper *)self)->shared, relaxed); /* no other thread has this object */
-    if (shared != NULL) {
-        fl_shared_unref(shared);
-    }
-    if (((fl_wrapper *)self)->waitq != NULL) {
-        fl_waitq_unref(((fl_wrapper *)self)->waitq);
-    }
-    type->tp_free(self);
-    Py_DECREF(type);
-}
-
-PyObject *fl_refuse_copy(PyObject *self, PyObject *Py_UNUSED(ignored))
-{
-    PyErr_Format(PyExc_TypeError, "cannot copy a %s: pass on the object itself", Py_TYPE(self)->tp_name);
-    return NULL;
-}
-
-fl_handoff *fl_handoff_new(PyObject *object)
-{
-    fl_handoff *handoff = PyMem_RawMalloc(sizeof *handoff);
-    if (handoff == NULL) {
-        return (fl_handoff *)PyErr_NoMemory();
-    }
-    *handoff = (fl_handoff){.object = Py_NewRef(object)};
-    return handoff;
-}
-
-void fl_handoff_drop(fl_handoff *handoff)
-{
-    if (handoff != NULL) {
-        PyObject *object = handoff->object;
-        PyMem_RawFree(handoff);
-        Py_DECREF(object);
-    }
-}
 
 /* threading.TIMEOUT_MAX: what fits a signed 64-bit number of nanoseconds. */
 #define LONGEST_SECONDS 9223372036.0

@@ -12,7 +12,7 @@
 
 int fl_condition_check_held(fl_condition_wrapper *self, const char *refusal)
 {
-    int held = self->as->is_held(self->lock);
+    int held = self->as->is_held(self->part.of);
     if (held == 0) {
         fl_raise(fl_wrapper_state((PyObject *)self), NotHeldError, refusal);
     }
@@ -21,10 +21,10 @@ int fl_condition_check_held(fl_condition_wrapper *self, const char *refusal)
 
 int fl_condition_begin(fl_condition_wrapper *self, fl_waiter *waiter, fl_lock_hold *before)
 {
-    waiter->request_moved = self->lock;
+    waiter->request_moved = self->part.of;
     waiter->since = fl_sem_resumed(fl_condition_lock_queue(self));
     fl_waitq_enter(waiter);
-    if (self->as->let_go(self->lock, before) < 0) {
+    if (self->as->let_go(self->part.of, before) < 0) {
         fl_condition_leave(waiter);
         return -1;
     }
@@ -46,7 +46,7 @@ static int wait_in_thread(fl_condition_wrapper *self, int64_t deadline)
 {
     fl_lock_hold before;
     const fl_stake stake = FL_HOLDER(fl_owner_thread());
-    fl_waiter *waiter = fl_waiter_for((PyObject *)self, self->wrapper.waitq, 1, stake);
+    fl_waiter *waiter = fl_waiter_for((PyObject *)self, self->part.wrapper.waitq, 1, stake);
     if (waiter == NULL || fl_condition_begin(self, waiter, &before) < 0) {
         if (waiter != NULL) {
             fl_thread_waiter_done(waiter);
@@ -65,8 +65,8 @@ static int wait_in_thread(fl_condition_wrapper *self, int64_t deadline)
         }
     }
     fl_thread_waiter_done(waiter);
-    int failed = left ? fl_wait_thread_always(self->lock, fl_condition_lock_queue(self), stake) : 0;
-    self->as->hold_again(self->lock, before);
+    int failed = left ? fl_wait_thread_always(self->part.of, fl_condition_lock_queue(self), stake) : 0;
+    self->as->hold_again(self->part.of, before);
     if (type != NULL && !left) {
         fl_condition_notify_next(self);
     }
@@ -171,7 +171,7 @@ static PyObject *condition_notify_all(PyObject *op, PyObject *Py_UNUSED(ignored)
     static PyObject *condition_##name(PyObject *op, PyObject *ignored)                                     \
     {                                                                                                      \
         fl_condition_wrapper *self = (fl_condition_wrapper *)op;                                           \
-        return self->as->name(self->lock, ignored);                                                        \
+        return self->as->name(self->part.of, ignored);                                                     \
     }
 AS_THE_LOCK(enter)
 AS_THE_LOCK(aenter)
@@ -194,7 +194,7 @@ static PyObject *condition_aexit(PyObject *op, PyObject *const *Py_UNUSED(args),
 static PyObject *condition_acquire(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     fl_condition_wrapper *self = (fl_condition_wrapper *)op;
-    return self->as->acquire(self->lock, args, count, kwnames);
+    return self->as->acquire(self->part.of, args, count, kwnames);
 }
 
 static PyObject *condition_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
@@ -203,7 +203,7 @@ static PyObject *condition_statistics(PyObject *op, PyObject *Py_UNUSED(ignored)
     PyObject *record = PyStructSequence_New(fl_wrapper_state(op)->condition_statistics);
     if (record != NULL) {
         PyObject *waiting = PyLong_FromUnsignedLong(fl_waitq_waiting(fl_wrapper_waitq(op)));
-        PyObject *lock = self->as->statistics(self->lock, NULL);
+        PyObject *lock = self->as->statistics(self->part.of, NULL);
         PyStructSequence_SetItem(record, 0, waiting);
         PyStructSequence_SetItem(record, 1, lock);
         if (waiting == NULL || lock == NULL) {
@@ -215,14 +215,14 @@ static PyObject *condition_statistics(PyObject *op, PyObject *Py_UNUSED(ignored)
 
 static PyObject *get_lock(PyObject *op, void *Py_UNUSED(closure))
 {
-    return Py_NewRef(((fl_condition_wrapper *)op)->lock);
+    return Py_NewRef(((fl_part *)op)->of);
 }
 
 static PyObject *repr(PyObject *op)
 {
     fl_condition_wrapper *self = (fl_condition_wrapper *)op;
     unsigned waiting = fl_waitq_waiting(fl_wrapper_waitq(op));
-    return PyUnicode_FromFormat("<fairlead.sync.Condition %R, %u waiting>", self->lock, waiting);
+    return PyUnicode_FromFormat("<fairlead.sync.Condition %R, %u waiting>", self->part.of, waiting);
 }
 
 /* Steals the reference to the queue. */
@@ -230,7 +230,7 @@ static PyObject *with_lock(PyTypeObject *type, PyObject *lock, fl_waitq *waitq)
 {
     fl_condition_wrapper *self = (fl_condition_wrapper *)fl_wrapper_new(type, waitq);
     if (self != NULL) {
-        self->lock = Py_NewRef(lock);
+        self->part.of = Py_NewRef(lock);
         bool again = Py_IS_TYPE(lock, fl_wrapper_state(lock)->rlock_type);
         self->as = again ? &fl_rlock_as_lock : &fl_lock_as_lock;
     }
@@ -275,22 +275,6 @@ PyObject *fl_condition_with(PyObject *lock, fl_waitq *waitq)
     return with_lock(fl_wrapper_state(lock)->condition_type, lock, waitq);
 }
 
-static int traverse(PyObject *op, visitproc visit, void *arg)
-{
-    Py_VISIT(Py_TYPE(op));
-    Py_VISIT(((fl_condition_wrapper *)op)->lock);
-    return 0;
-}
-
-static void dealloc(PyObject *op)
-{
-    PyObject_GC_UnTrack(op);
-    PyObject *lock = ((fl_condition_wrapper *)op)->lock;
-    ((fl_condition_wrapper *)op)->lock = NULL;
-    fl_wrapper_dealloc(op);
-    Py_XDECREF(lock);
-}
-
 static PyGetSetDef getters[] = {
     {"_lock", get_lock, NULL, "The lock.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
@@ -298,8 +282,6 @@ static PyGetSetDef getters[] = {
 
 PyType_Spec fl_condition_spec = FL_TYPE("fairlead.sync.Condition", fl_condition_wrapper, Py_TPFLAGS_HAVE_GC,
     {Py_tp_new, (void *)condition_new},
-    {Py_tp_traverse, (void *)traverse},
-    {Py_tp_dealloc, (void *)dealloc},
     {Py_tp_repr, (void *)repr},
     {Py_tp_getset, getters},
-    FL_WRAPPER_SLOTS(Condition, condition_));
+    FL_PART_SLOTS(Condition, condition_));

@@ -137,13 +137,11 @@ static PyGetSetDef count_fields_got[] = {
 
 PyType_Spec fl_event_spec = FL_TYPE("fairlead.sync.Event", fl_wrapper, 0,
     {Py_tp_new, (void *)event_new},
-    {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)repr},
     FL_WRAPPER_SLOTS(Event, event_));
 
 PyType_Spec fl_countdown_spec = FL_TYPE("fairlead.sync.CountdownEvent", fl_wrapper, 0,
     {Py_tp_new, (void *)countdown_new},
-    {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)count_repr},
     {Py_tp_getset, count_fields_got},
     FL_WRAPPER_SLOTS(CountdownEvent, countdown_));

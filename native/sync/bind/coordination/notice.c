@@ -49,7 +49,7 @@ static void forget(notice *self)
    from the others. -1: an exception. */
 static int find_holder(notice *self, uint64_t *holder)
 {
-    PyObject *lock = self->condition->lock;
+    PyObject *lock = self->condition->part.of;
     if (self->condition->as == &fl_lock_as_lock) {
         *holder = fl_owner_named(fl_wrapper_state(lock));
         return 0;
@@ -96,7 +96,7 @@ static void give_up(PyObject *op)
             FL_WAKING(fl_waiter_abandon(self->waiter, FL_CANCELLED)); /* releases the lock, if it has that */
             forget(self);
         }
-        fl_lost_note(self->condition->lock, self->before.depth);
+        fl_lost_note(self->condition->part.of, self->before.depth);
     }
     Py_CLEAR(self->before.task);
     Py_CLEAR(self->error);
@@ -110,7 +110,7 @@ static PySendResult finish(notice *self, PyObject **result)
     if (self->waiter != NULL) {
         forget(self);
     }
-    self->condition->as->hold_again(self->condition->lock, self->before);
+    self->condition->as->hold_again(self->condition->part.of, self->before);
     self->before.task = NULL;
     if (self->error == NULL && self->predicate != NULL) {
         self->phase = NEW;
@@ -174,7 +174,7 @@ static int retake(notice *self)
 {
     forget(self);
     self->phase = RETAKING;
-    self->waiter = prepare(self, self->condition->lock, true);
+    self->waiter = prepare(self, self->condition->part.of, true);
     return self->waiter == NULL ? -1 : fl_waitq_enter(self->waiter);
 }
 

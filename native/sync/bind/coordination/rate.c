@@ -191,6 +191,5 @@ static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 
 PyType_Spec fl_rate_spec = FL_TYPE("fairlead.sync.RateLimiter", fl_wrapper, 0,
     {Py_tp_new, (void *)limiter_new},
-    {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)repr},
     FL_WRAPPER_SLOTS(RateLimiter, rate_));

@@ -92,13 +92,6 @@ static int clear(PyObject *op)
     return 0;
 }
 
-static void dealloc(PyObject *op)
-{
-    PyObject_GC_UnTrack(op);
-    clear(op);
-    fl_wrapper_dealloc(op);
-}
-
 static PyGetSetDef getters[] = {
     {"value", get_value, NULL, FL_DOC(Waiter, value), NULL},
     {NULL, NULL, NULL, NULL, NULL},
@@ -108,6 +101,5 @@ PyType_Spec fl_waiter_spec = FL_TYPE("fairlead.lowlevel.Waiter", lowlevel_waiter
     {Py_tp_new, (void *)waiter_new},
     {Py_tp_traverse, (void *)traverse},
     {Py_tp_clear, (void *)clear},
-    {Py_tp_dealloc, (void *)dealloc},
     {Py_tp_getset, getters},
     FL_WRAPPER_SLOTS(Waiter, waiter_));

@@ -20,19 +20,15 @@ typedef struct {
 } combiner;
 
 typedef struct {
-    fl_wrapper wrapper;
-    combiner *lock;
+    fl_part part; /* of the combiner */
     PyObject *function;      /* NULL once it has been run */
     PyObject *value, *error; /* then one of them is set, until it is taken */
 } section;
 
-static PyObject *section_new(combiner *lock, PyObject *function)
+static PyObject *section_new(PyObject *lock, PyObject *function)
 {
-    fl_waitq_ref(lock->wrapper.waitq);
-    section *self =
-        (section *)fl_wrapper_new(fl_wrapper_state((PyObject *)lock)->section_type, lock->wrapper.waitq);
+    section *self = (section *)fl_part_new(fl_wrapper_state(lock)->section_type, lock);
     if (self != NULL) {
-        self->lock = (combiner *)Py_NewRef(lock);
         self->function = Py_NewRef(function);
     }
     return (PyObject *)self;
@@ -41,31 +37,20 @@ static PyObject *section_new(combiner *lock, PyObject *function)
 static int section_traverse(PyObject *op, visitproc visit, void *arg)
 {
     section *self = (section *)op;
-    Py_VISIT(Py_TYPE(op));
-    Py_VISIT(self->lock);
     Py_VISIT(self->function);
     Py_VISIT(self->value);
     Py_VISIT(self->error);
-    return 0;
+    return fl_part_traverse(op, visit, arg);
 }
 
 static int section_clear(PyObject *op)
 {
     section *self = (section *)op;
-    Py_CLEAR(self->lock);
+    Py_CLEAR(self->part.of);
     Py_CLEAR(self->function);
     Py_CLEAR(self->value);
     Py_CLEAR(self->error);
     return 0;
-}
-
-static void section_dealloc(PyObject *op)
-{
-    PyObject_GC_UnTrack(op);
-    Py_TRASHCAN_BEGIN(op, section_dealloc)
-    section_clear(op);
-    fl_wrapper_dealloc(op);
-    Py_TRASHCAN_END
 }
 
 /* By the holder. */
@@ -153,7 +138,7 @@ static PyObject *combiner_run(PyObject *op, PyObject *function)
     if (fl_refuse_to_block(fl_wrapper_state(op)) < 0) {
         return NULL;
     }
-    PyObject *mine = section_new(self, function);
+    PyObject *mine = section_new(op, function);
     if (mine == NULL) {
         return NULL;
     }
@@ -203,13 +188,13 @@ static PyObject *finish(PyObject *op, PyObject *Py_UNUSED(item), bool Py_UNUSED(
     if (self->function == NULL) {
         return section_take(self);
     }
-    fl_combine_lead(self->wrapper.waitq);
-    return lead(self->lock, self->function);
+    fl_combine_lead(fl_wrapper_waitq(op));
+    return lead((combiner *)self->part.of, self->function);
 }
 
 static PyObject *combiner_run_async(PyObject *op, PyObject *function)
 {
-    PyObject *mine = section_new((combiner *)op, function);
+    PyObject *mine = section_new(op, function);
     PyObject *operation = mine == NULL ? NULL : fl_operation_new(fl_wrapper_state(op), mine, 0, finish);
     Py_XDECREF(mine);
     return operation;
@@ -260,7 +245,6 @@ static PyObject *combiner_new(PyTypeObject *type, PyObject *args, PyObject *kwar
 
 PyType_Spec fl_combiner_spec = FL_TYPE("fairlead.sync.extra.Combiner", combiner, 0,
     {Py_tp_new, (void *)combiner_new},
-    {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)repr},
     FL_WRAPPER_SLOTS(Combiner, combiner_));
 
@@ -268,6 +252,6 @@ PyType_Spec fl_section_spec = FL_TYPE("fairlead.sync.Section", section,
     Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     {Py_tp_traverse, (void *)section_traverse},
     {Py_tp_clear, (void *)section_clear},
-    {Py_tp_dealloc, (void *)section_dealloc},
+    {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_members, fl_wrapper_members},
     {0, NULL});

@@ -292,27 +292,18 @@ const fl_lock_kind fl_lock_as_lock = {
     .statistics = lock_statistics,
 };
 
-static void lock_dealloc(PyObject *self)
-{
-    fl_lost_free(self);
-    fl_wrapper_dealloc(self);
-}
-
 PyType_Spec fl_lock_spec = FL_TYPE("fairlead.sync.Lock", fl_wrapper, 0,
     {Py_tp_new, (void *)lock_new},
-    {Py_tp_dealloc, (void *)lock_dealloc},
     {Py_tp_repr, (void *)lock_repr},
     {Py_tp_getset, lock_fields_got},
-    FL_WRAPPER_SLOTS(Lock, lock_));
+    FL_WRAPPER_SLOTS_AND(Lock, lock_, fl_lock_dealloc));
 
 PyType_Spec fl_semaphore_spec = FL_TYPE("fairlead.sync.Semaphore", fl_wrapper, 0,
     {Py_tp_new, (void *)semaphore_new},
-    {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)semaphore_repr},
     FL_WRAPPER_SLOTS(Semaphore, semaphore_));
 
 PyType_Spec fl_bounded_spec = FL_TYPE("fairlead.sync.BoundedSemaphore", fl_wrapper, 0,
     {Py_tp_new, (void *)bounded_new},
-    {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)semaphore_repr},
     FL_WRAPPER_SLOTS(BoundedSemaphore, semaphore_));

@@ -380,14 +380,6 @@ static int clear(PyObject *self)
     return 0;
 }
 
-static void dealloc(PyObject *self)
-{
-    PyObject_GC_UnTrack(self);
-    clear(self);
-    fl_lost_free(self);
-    fl_wrapper_dealloc(self);
-}
-
 const fl_lock_kind fl_rlock_as_lock = {
     .is_held = is_mine,
     .let_go = let_go,
@@ -403,8 +395,7 @@ const fl_lock_kind fl_rlock_as_lock = {
 
 PyType_Spec fl_rlock_spec = FL_TYPE("fairlead.sync.RLock", rlock, Py_TPFLAGS_HAVE_GC,
     {Py_tp_new, (void *)rlock_new},
-    {Py_tp_dealloc, (void *)dealloc},
     {Py_tp_traverse, (void *)traverse},
     {Py_tp_clear, (void *)clear},
     {Py_tp_repr, (void *)repr},
-    FL_WRAPPER_SLOTS(RLock, rlock_));
+    FL_WRAPPER_SLOTS_AND(RLock, rlock_, fl_lock_dealloc));

@@ -75,38 +75,19 @@ static const char *const mode_names[] = {"", "reading", "upgradable", "writing"}
 static PyObject *side_repr(PyObject *op)
 {
     const fl_rwlock_view *view = (fl_rwlock_view *)op;
-    return PyUnicode_FromFormat("<%s %s of %R>", Py_TYPE(op)->tp_name, mode_names[view->mode], view->lock);
-}
-
-static int side_traverse(PyObject *op, visitproc visit, void *arg)
-{
-    Py_VISIT(Py_TYPE(op));
-    Py_VISIT(((fl_rwlock_view *)op)->lock);
-    return 0;
-}
-
-static void side_dealloc(PyObject *op)
-{
-    PyObject_GC_UnTrack(op);
-    Py_CLEAR(((fl_rwlock_view *)op)->lock);
-    fl_wrapper_dealloc(op);
+    return PyUnicode_FromFormat("<%s %s of %R>", Py_TYPE(op)->tp_name, mode_names[view->mode], view->part.of);
 }
 
 PyType_Spec fl_side_spec = FL_TYPE("fairlead.sync.RWLockView", fl_rwlock_view,
     Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    {Py_tp_dealloc, (void *)side_dealloc},
-    {Py_tp_traverse, (void *)side_traverse},
     {Py_tp_repr, (void *)side_repr},
-    FL_WRAPPER_SLOTS(RWLockView, side_));
+    FL_PART_SLOTS(RWLockView, side_));
 
 /* A view is made when it is asked for: kept in the lock it would be a cycle. */
 static PyObject *view(PyObject *op, void *mode)
 {
-    fl_waitq *waitq = fl_wrapper_waitq(op);
-    fl_waitq_ref(waitq);
-    fl_rwlock_view *made = (fl_rwlock_view *)fl_wrapper_new(fl_wrapper_state(op)->side_type, waitq);
+    fl_rwlock_view *made = (fl_rwlock_view *)fl_part_new(fl_wrapper_state(op)->side_type, op);
     if (made != NULL) {
-        made->lock = Py_NewRef(op);
         made->mode = (uint32_t)(uintptr_t)mode;
     }
     return (PyObject *)made;
@@ -186,13 +167,6 @@ static int clear(PyObject *op)
     return 0;
 }
 
-static void dealloc(PyObject *op)
-{
-    PyObject_GC_UnTrack(op);
-    clear(op);
-    fl_wrapper_dealloc(op);
-}
-
 static PyGetSetDef getters[] = {
     {"reading", view, NULL, "The view of readers.", (void *)FL_RW_READ},
     {"upgradable", view, NULL, "The view of a reader that may write next.", (void *)FL_RW_UPGRADE},
@@ -202,7 +176,6 @@ static PyGetSetDef getters[] = {
 
 PyType_Spec fl_rwlock_spec = FL_TYPE("fairlead.sync.RWLock", fl_rwlock, Py_TPFLAGS_HAVE_GC,
     {Py_tp_new, (void *)rwlock_new},
-    {Py_tp_dealloc, (void *)dealloc},
     {Py_tp_traverse, (void *)traverse},
     {Py_tp_clear, (void *)clear},
     {Py_tp_repr, (void *)repr},

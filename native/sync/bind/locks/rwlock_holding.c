@@ -56,7 +56,7 @@ fl_rwlock *fl_rwlock_begin(PyObject *op)
 
 fl_rwlock *fl_rwlock_of_view(PyObject *view)
 {
-    return fl_rwlock_begin(((fl_rwlock_view *)view)->lock);
+    return fl_rwlock_begin(((fl_part *)view)->of);
 }
 
 static int refuse_upgrade(fl_rwlock *self)

@@ -13,8 +13,7 @@ typedef struct {
 
 /* One of the three views: for reading, for reading with a right to write next, for writing. */
 typedef struct {
-    fl_wrapper wrapper; /* over the lock's wait queue */
-    PyObject *lock;
+    fl_part part; /* of the lock */
     uint32_t mode;
 } fl_rwlock_view;
 

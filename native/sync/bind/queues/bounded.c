@@ -82,13 +82,18 @@ PyObject *fl_bounded_new(PyTypeObject *type, fl_order order, uint32_t maxsize, b
     return (PyObject *)self;
 }
 
-void fl_bounded_dealloc(fl_bounded *self)
+void fl_bounded_dealloc(PyObject *op)
 {
-    fl_shared *shared = fl_load(&self->wrapper.shared, relaxed); /* no other thread has this object */
-    if (self->storage != NULL && shared == NULL) {
-        storage_free(self->storage);
+    fl_bounded *self = (fl_bounded *)op;
+    PyObject_GC_UnTrack(op);
+    Py_TRASHCAN_BEGIN(op, fl_bounded_dealloc)
+    fl_storage *storage = self->storage;
+    self->storage = NULL;
+    if (storage != NULL && fl_load(&self->wrapper.shared, relaxed) == NULL) { /* no other thread has it */
+        storage_free(storage);
     }
-    fl_wrapper_dealloc((PyObject *)self);
+    fl_wrapper_dealloc(op);
+    Py_TRASHCAN_END
 }
 
 static fl_state *state_of(fl_bounded *self)

@@ -233,6 +233,7 @@ static void dealloc(PyObject *op)
             Py_XDECREF((PyObject *)ring->at[i]);
         }
         PyMem_RawFree(ring);
+        ((fl_broadcast *)op)->ring = NULL;
     }
     fl_wrapper_dealloc(op);
     Py_TRASHCAN_END
@@ -240,7 +241,6 @@ static void dealloc(PyObject *op)
 
 PyType_Spec fl_broadcast_spec = FL_TYPE("fairlead._native.BroadcastRing", fl_broadcast, Py_TPFLAGS_HAVE_GC,
     {Py_tp_new, (void *)broadcast_new},
-    {Py_tp_dealloc, (void *)dealloc},
     {Py_tp_traverse, (void *)traverse},
     {Py_tp_clear, (void *)clear},
-    FL_WRAPPER_SLOTS(BroadcastRing, ring_));
+    FL_WRAPPER_SLOTS_AND(BroadcastRing, ring_, dealloc));

@@ -6,8 +6,7 @@
 #include "sync/coordination/sequence.h"
 
 typedef struct {
-    fl_wrapper wrapper; /* over the broadcast's wait queue */
-    PyObject *broadcast;
+    fl_part part; /* of the broadcast */
     uint64_t place; /* within the broadcast's critical section: how many it has seen or missed */
     fl_atomic(bool) closed; /* by its end */
 } reader;
@@ -24,19 +23,11 @@ static void *closed(reader *self)
 
 PyObject *fl_reader_at(PyObject *broadcast, uint64_t place)
 {
-    fl_waitq *waitq = fl_wrapper_waitq(broadcast);
-    fl_waitq_ref(waitq);
-    reader *made = (reader *)fl_wrapper_new(fl_wrapper_state(broadcast)->reader_type, waitq);
+    reader *made = (reader *)fl_part_new(fl_wrapper_state(broadcast)->reader_type, broadcast);
     if (made != NULL) {
-        made->broadcast = Py_NewRef(broadcast);
         made->place = place;
     }
     return (PyObject *)made;
-}
-
-static fl_broadcast *broadcast_of(reader *self)
-{
-    return (fl_broadcast *)self->broadcast;
 }
 
 /* What looking at the broadcast from this place comes to. */
@@ -49,10 +40,10 @@ static outlook look(reader *self, bool again, PyObject **object, uint64_t *misse
     outlook found = NOTHING;
     fl_item *copy = NULL;
     *object = NULL;
-    FL_BEGIN_CRITICAL(self->broadcast);
-    fl_broadcast_ring *ring = broadcast_of(self)->ring;
+    FL_BEGIN_CRITICAL(self->part.of);
+    fl_broadcast_ring *ring = ((fl_broadcast *)self->part.of)->ring;
     fl_mutex_lock_if(ring->lock);
-    uint64_t word = fl_sequence_word(self->wrapper.waitq), sent = word & ~FL_SEQUENCE_CLOSED;
+    uint64_t word = fl_sequence_word(self->part.wrapper.waitq), sent = word & ~FL_SEQUENCE_CLOSED;
     uint64_t place = ring->latest || again ? sent - 1 : self->place;
     if (sent == 0 || (self->place == sent && !again)) {
         found = word & FL_SEQUENCE_CLOSED ? ENDED : NOTHING;
@@ -107,7 +98,7 @@ static PyObject *take(reader *self, bool *again)
 static uint32_t seen(reader *self)
 {
     uint64_t place;
-    FL_BEGIN_CRITICAL(self->broadcast);
+    FL_BEGIN_CRITICAL(self->part.of);
     place = self->place;
     FL_END_CRITICAL();
     return fl_sequence_seen(place);
@@ -117,7 +108,7 @@ void fl_reader_close(PyObject *op)
 {
     reader *self = (reader *)op;
     fl_store(&self->closed, true, release); /* pairs with closed() */
-    FL_WAKING(fl_waitq_refuse_of(self->wrapper.waitq, op));
+    FL_WAKING(fl_waitq_refuse_of(self->part.wrapper.waitq, op));
 }
 
 /* When one has entered the queue: whether it was closed. Its waiter is refused then. */
@@ -140,7 +131,7 @@ PyObject *fl_reader_receive(PyObject *op, int64_t deadline)
             return object;
         }
         int outcome = deadline == 0 ? 0
-                                    : fl_wait_thread_unless(op, self->wrapper.waitq, seen(self),
+                                    : fl_wait_thread_unless(op, self->part.wrapper.waitq, seen(self),
                                                             (fl_stake){0}, deadline, refuses);
         if (outcome < 0) {
             return NULL;
@@ -155,7 +146,7 @@ static int attempt(PyObject *op, uint32_t *wanted)
 {
     reader *self = (reader *)op;
     *wanted = seen(self);
-    return self->wrapper.waitq->ops->attempt(self->wrapper.waitq, *wanted, (fl_stake){0});
+    return self->part.wrapper.waitq->ops->attempt(self->part.wrapper.waitq, *wanted, (fl_stake){0});
 }
 
 static PyObject *conclude(PyObject *op, uint32_t Py_UNUSED(wanted), bool Py_UNUSED(refused))
@@ -176,10 +167,10 @@ PyObject *fl_reader_receive_async(PyObject *op)
 static PyObject *reader_clone(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     uint64_t place;
-    FL_BEGIN_CRITICAL(((reader *)op)->broadcast);
+    FL_BEGIN_CRITICAL(((fl_part *)op)->of);
     place = ((reader *)op)->place;
     FL_END_CRITICAL();
-    return fl_reader_at(((reader *)op)->broadcast, place);
+    return fl_reader_at(((fl_part *)op)->of, place);
 }
 
 static PyObject *reader_latest(PyObject *op, PyObject *Py_UNUSED(ignored))
@@ -192,28 +183,12 @@ static PyObject *reader_latest(PyObject *op, PyObject *Py_UNUSED(ignored))
 static PyObject *reader_pending(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     uint64_t sent = fl_sequence_word(fl_wrapper_waitq(op)) & ~FL_SEQUENCE_CLOSED, place;
-    FL_BEGIN_CRITICAL(((reader *)op)->broadcast);
+    FL_BEGIN_CRITICAL(((fl_part *)op)->of);
     place = ((reader *)op)->place;
     FL_END_CRITICAL();
     return PyLong_FromUnsignedLongLong(sent - place);
 }
 
-static int reader_traverse(PyObject *op, visitproc visit, void *arg)
-{
-    Py_VISIT(Py_TYPE(op));
-    Py_VISIT(((reader *)op)->broadcast);
-    return 0;
-}
-
-static void reader_dealloc(PyObject *op)
-{
-    PyObject_GC_UnTrack(op);
-    Py_CLEAR(((reader *)op)->broadcast);
-    fl_wrapper_dealloc(op);
-}
-
 PyType_Spec fl_reader_spec = FL_TYPE("fairlead._native.Reader", reader,
     Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    {Py_tp_dealloc, (void *)reader_dealloc},
-    {Py_tp_traverse, (void *)reader_traverse},
-    FL_WRAPPER_SLOTS(Reader, reader_));
+    FL_PART_SLOTS(Reader, reader_));

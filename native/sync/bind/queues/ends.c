@@ -435,8 +435,6 @@ static void dealloc(PyObject *op)
     if (PyObject_CallFinalizerFromDealloc(op) < 0) {
         return; /* a destructor of what it closed has kept it */
     }
-    PyObject_GC_UnTrack(op);
-    clear(op);
     fl_wrapper_dealloc(op);
 }
 
@@ -466,9 +464,8 @@ static PyGetSetDef getters[] = {
             {Py_tp_finalize, (void *)finalize},                                                            \
             {Py_tp_traverse, (void *)traverse},                                                            \
             {Py_tp_clear, (void *)clear},                                                                  \
-            {Py_tp_dealloc, (void *)dealloc},                                                              \
             {Py_tp_getset, getters},                                                                       \
-            FL_WRAPPER_SLOTS(type, prefix))
+            FL_WRAPPER_SLOTS_AND(type, prefix, dealloc))
 
 PyType_Spec fl_sending_spec = END(SendingEnd, sending_);
 PyType_Spec fl_receiving_spec = END(ReceivingEnd, receiving_);

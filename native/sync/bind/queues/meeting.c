@@ -61,18 +61,8 @@ static int clear(PyObject *self)
     return 0;
 }
 
-static void dealloc(PyObject *self)
-{
-    PyObject_GC_UnTrack(self);
-    Py_TRASHCAN_BEGIN(self, dealloc)
-    clear(self);
-    fl_wrapper_dealloc(self);
-    Py_TRASHCAN_END
-}
-
 PyType_Spec fl_rendezvous_spec = FL_TYPE("fairlead._native.Rendezvous", fl_wrapper, Py_TPFLAGS_HAVE_GC,
     {Py_tp_new, (void *)rendezvous_new},
     {Py_tp_traverse, (void *)traverse},
     {Py_tp_clear, (void *)clear},
-    {Py_tp_dealloc, (void *)dealloc},
     FL_WRAPPER_SLOTS(Rendezvous, rendezvous_));

@@ -383,14 +383,6 @@ static int queue_clear(PyObject *op)
     return 0;
 }
 
-static void queue_dealloc(PyObject *op)
-{
-    PyObject_GC_UnTrack(op);
-    Py_TRASHCAN_BEGIN(op, queue_dealloc)
-    fl_bounded_dealloc((fl_bounded *)op);
-    Py_TRASHCAN_END
-}
-
 /* What a SimpleQueue does as a Queue does. */
 #define simple_put queue_put
 #define simple_put_nowait queue_put_nowait
@@ -407,9 +399,8 @@ static void queue_dealloc(PyObject *op)
             {Py_tp_new, (void *)(new)},                                                                    \
             {Py_tp_traverse, (void *)queue_traverse},                                                      \
             {Py_tp_clear, (void *)queue_clear},                                                            \
-            {Py_tp_dealloc, (void *)queue_dealloc},                                                        \
             __VA_ARGS__,                                                                                   \
-            FL_WRAPPER_SLOTS(type, prefix))
+            FL_WRAPPER_SLOTS_AND(type, prefix, fl_bounded_dealloc))
 
 #define SHOWN {Py_tp_repr, (void *)repr}, {Py_tp_getset, getset}
 
