@@ -1,5 +1,5 @@
-/* BroadcastRing: the last n objects that were sent. With its Reader (broadcast_reader.c) what a broadcast and
- * a watched value are made of; fairlead.sync._channels has their public classes.
+/* BroadcastRing: the last n objects that were sent. With its ends (ends.c, broadcast_end.c) what a broadcast
+ * and a watched value are made of; fairlead.sync._channels has their public classes.
  *
  * The wait queue's version counts what was ever sent; object k is at k % capacity until k + capacity is sent.
  * To send is one stretch of C: the object is stored and the version advances, under the GIL, or within the
@@ -147,12 +147,6 @@ PyObject *fl_broadcast_put(PyObject *op, PyObject *item)
 
 #define ring_put fl_broadcast_put
 
-static PyObject *ring_close(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    FL_WAKING(fl_sequence_close(fl_wrapper_waitq(op)));
-    Py_RETURN_NONE;
-}
-
 static PyObject *ring_is_closed(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return PyBool_FromLong((fl_sequence_word(fl_wrapper_waitq(op)) & FL_SEQUENCE_CLOSED) != 0);
@@ -161,11 +155,6 @@ static PyObject *ring_is_closed(PyObject *op, PyObject *Py_UNUSED(ignored))
 static PyObject *ring_waiting(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return PyLong_FromUnsignedLong(fl_waitq_waiting(fl_wrapper_waitq(op)));
-}
-
-static PyObject *ring_read(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    return fl_reader_at(op, fl_sequence_word(fl_wrapper_waitq(op)) & ~FL_SEQUENCE_CLOSED);
 }
 
 static PyObject *broadcast_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
