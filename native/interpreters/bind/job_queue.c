@@ -70,12 +70,7 @@ static PyObject *outcome_of(PyObject *op, fl_job *job)
     fl_item_unref(job->reply);
     job->reply = NULL;
     if (value == NULL) {
-        PyObject *type, *error, *traceback;
-        PyErr_Fetch(&type, &error, &traceback);
-        PyErr_NormalizeException(&type, &error, &traceback);
-        Py_XDECREF(type);
-        Py_XDECREF(traceback);
-        value = error;
+        value = fl_caught();
         kind = FL_COMPLETIONS_UNREADABLE;
     }
     return Py_BuildValue("(NiN)", owner_of(op, job), kind, value);
@@ -195,7 +190,7 @@ static PyObject *job_queue_help(PyObject *op, PyObject *const *args, Py_ssize_t 
         fl_settle_loans(fl_wrapper_state(op)->lender);
         return outcome_of(op, job);
     }
-    return got < 0 ? NULL : Py_NewRef(Py_None);
+    return fl_none(got);
 }
 
 static PyObject *job_queue_take_back(PyObject *op, PyObject *arg)

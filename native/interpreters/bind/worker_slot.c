@@ -29,7 +29,7 @@ static PyObject *worker_slot_take(PyObject *op, PyObject *const *args, Py_ssize_
     while (job == NULL) {
         int got = fl_wait_permit(op, self->job_queue->work, &self->job_queue->for_work, deadline);
         if (got != 1) {
-            return got < 0 ? NULL : Py_NewRef(Py_None);
+            return fl_none(got);
         }
         job = fl_job_queue_take(self->job_queue, self->slot);
     }

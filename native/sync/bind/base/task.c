@@ -134,8 +134,7 @@ int fl_task_ended(fl_state *state, PyObject *task)
 
 static PyObject *task_ended(PyObject *module, PyObject *task)
 {
-    int ended = fl_task_ended(fl_state_of(module), task);
-    return ended < 0 ? NULL : PyBool_FromLong(ended);
+    return fl_truth(fl_task_ended(fl_state_of(module), task));
 }
 
 fl_atomic(uint32_t) fl_naming_tasks;

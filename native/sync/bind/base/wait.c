@@ -239,37 +239,50 @@ int fl_wait_thread_unless(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_s
     return outcome;
 }
 
-void fl_keep_last(PyObject **type, PyObject **value, PyObject **traceback)
+PyObject *fl_caught(void)
 {
-    Py_XDECREF(*type);
-    Py_XDECREF(*value);
-    Py_XDECREF(*traceback);
-    PyErr_Fetch(type, value, traceback);
+    PyObject *type, *error, *traceback;
+    PyErr_Fetch(&type, &error, &traceback);
+    PyErr_NormalizeException(&type, &error, &traceback);
+    if (traceback != NULL) {
+        PyException_SetTraceback(error, traceback);
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    return error;
+}
+
+void fl_raise_again(PyObject *error)
+{
+    PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(error)), error, PyException_GetTraceback(error));
 }
 
 int fl_wait_thread_always(PyObject *what, fl_waitq *waitq, fl_stake stake)
 {
-    PyObject *type = NULL, *value = NULL, *traceback = NULL;
+    PyObject *error = NULL; /* the last one */
     int outcome, looks = 0;
     while ((outcome = fl_wait_greenlet(what, waitq, 1, stake, FL_FOREVER)) < 0) {
-        fl_keep_last(&type, &value, &traceback);
+        Py_XSETREF(error, fl_caught());
     }
     if (outcome == FL_NO_GREENLET) {
         fl_waiter *waiter;
         while ((waiter = fl_waiter_for(what, waitq, 1, stake)) == NULL) { /* for lack of memory */
-            fl_keep_last(&type, &value, &traceback);
+            Py_XSETREF(error, fl_caught());
         }
         outcome = fl_waitq_enter(waiter);
         while (outcome != 1) {
             outcome = fl_sleep(waiter, FL_FOREVER, &looks);
             if (outcome < 0) {
-                fl_keep_last(&type, &value, &traceback);
+                Py_XSETREF(error, fl_caught());
             }
         }
         fl_thread_waiter_done(waiter);
     }
-    PyErr_Restore(type, value, traceback);
-    return type == NULL ? 0 : -1;
+    if (error == NULL) {
+        return 0;
+    }
+    fl_raise_again(error);
+    return -1;
 }
 
 fl_sem_result fl_permits_give_slow(fl_waitq *waitq, uint32_t count)
@@ -296,33 +309,25 @@ PyObject *fl_record(PyTypeObject *type, const long *values, int count, int boole
 /* In the main thread, between two instructions of Python. */
 static int raise_now(void *error)
 {
-    PyErr_SetObject((PyObject *)Py_TYPE((PyObject *)error), error);
-    Py_DECREF((PyObject *)error);
+    fl_raise_again(error);
     return -1;
 }
 
 void fl_raise_later(PyObject *where)
 {
-    PyObject *type, *error, *traceback;
-    PyErr_Fetch(&type, &error, &traceback);
-    PyErr_NormalizeException(&type, &error, &traceback);
+    PyObject *error = fl_caught();
     bool later = false;
-    if (PyErr_GivenExceptionMatches(type, PyExc_Warning)) { /* never a handler's */
+    if (PyErr_GivenExceptionMatches(error, PyExc_Warning)) { /* never a handler's */
     } else if (fl_in_main_thread() && PyInterpreterState_Get() == PyInterpreterState_Main()) {
-        if (traceback != NULL) {
-            PyException_SetTraceback(error, traceback);
-        }
         later = Py_AddPendingCall(raise_now, Py_NewRef(error)) == 0;
-    } else if (!PyErr_GivenExceptionMatches(type, PyExc_Exception)) { /* sent by PyThreadState_SetAsyncExc */
-        later = PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), type) == 1;
+    } else if (!PyErr_GivenExceptionMatches(error, PyExc_Exception)) { /* sent by PyThreadState_SetAsyncExc */
+        later = PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), (PyObject *)Py_TYPE(error)) == 1;
     }
     if (later) {
-        Py_XDECREF(type);
-        Py_XDECREF(error);
-        Py_XDECREF(traceback);
+        Py_DECREF(error);
         return;
     }
-    PyErr_Restore(type, error, traceback);
+    fl_raise_again(error);
     PyErr_WriteUnraisable(where);
 }
 
@@ -335,6 +340,11 @@ PyObject *fl_dict_get(PyObject *dict, PyObject *key)
     found = Py_XNewRef(PyDict_GetItemWithError(dict, key));
 #endif
     return found;
+}
+
+static bool is_named(PyObject *name, const char *parameter)
+{
+    return PyUnicode_CompareWithASCIIString(name, parameter + (parameter[0] == '!')) == 0;
 }
 
 int fl_arguments(const char *function, const char *const *names, PyObject *const *args, Py_ssize_t count,
@@ -351,7 +361,7 @@ int fl_arguments(const char *function, const char *const *names, PyObject *const
     for (Py_ssize_t i = 0; kwnames != NULL && i < PyTuple_GET_SIZE(kwnames); i++) {
         PyObject *name = PyTuple_GET_ITEM(kwnames, i);
         Py_ssize_t at = 0;
-        while (names[at] != NULL && PyUnicode_CompareWithASCIIString(name, names[at]) != 0) {
+        while (names[at] != NULL && !is_named(name, names[at])) {
             at++;
         }
         if (names[at] == NULL || values[at] != NULL) {
@@ -359,6 +369,10 @@ int fl_arguments(const char *function, const char *const *names, PyObject *const
             return -1;
         }
         values[at] = args[count + i];
+    }
+    if (names[0][0] == '!' && values[0] == NULL) {
+        PyErr_Format(PyExc_TypeError, "%s() missing required argument '%s'", function, names[0] + 1);
+        return -1;
     }
     return 0;
 }

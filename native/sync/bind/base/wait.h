@@ -114,6 +114,20 @@ int fl_wait_thread_unless(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_s
 extern fl_atomic(bool) fl_blocking_allowed;
 int fl_refuse_to_block(fl_state *state);
 
+/* What a method returns: a truth value, or None; of -1 NULL, with the exception that is set. */
+static inline PyObject *fl_truth(int value)
+{
+    return value < 0 ? NULL : PyBool_FromLong(value);
+}
+static inline PyObject *fl_none(int outcome)
+{
+    return outcome < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+/* wait(timeout=None), by this name: until a count (sync/coordination/event.h) is 0. */
+PyObject *fl_wait_for_zero(const char *function, PyObject *what, PyObject *const *args, Py_ssize_t count,
+                           PyObject *kwnames);
+
 /* When a thread that waits looks for signals next; *looks is 0 at first. */
 int64_t fl_next_look(int *looks);
 
@@ -139,9 +153,10 @@ int fl_holder_ended(PyObject *what, fl_waitq *waitq);
 typedef enum { FL_NONE_GONE, FL_TASK_GONE, FL_THREAD_GONE } fl_gone;
 int fl_warn_if_gone(PyObject *what, fl_gone gone);
 
-/* The exception that is set is to be raised later, in the place of one that came before; all are NULL at
-   first. */
-void fl_keep_last(PyObject **type, PyObject **value, PyObject **traceback);
+/* The exception that is set, with its traceback, which is set no more; and raises it again, whose reference
+   it steals. */
+PyObject *fl_caught(void);
+void fl_raise_again(PyObject *error);
 
 /* Takes a lock that must be had, for ever: an exception of a signal handler waits until it is taken (-1, with
    the last one set). */
@@ -383,7 +398,8 @@ void fl_raise_later(PyObject *where);
    there, or an exception is set. */
 PyObject *fl_dict_get(PyObject *dict, PyObject *key);
 
-/* The arguments of a vectorcall by position or name; -1 with an exception set. `names` ends with NULL. */
+/* The arguments of a vectorcall by position or name; -1 with an exception set. `names` ends with NULL; the
+   first one must be given if it begins with ! */
 int fl_arguments(const char *function, const char *const *names, PyObject *const *args, Py_ssize_t count,
                  PyObject *kwnames, PyObject **values);
 

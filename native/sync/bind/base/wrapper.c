@@ -1,6 +1,8 @@
 /* Wrappers: how they are made and how they end; and the handoffs of a meeting. */
 #include "sync/bind/base/wait.h"
 
+#include "sync/coordination/event.h"
+
 PyMemberDef fl_wrapper_members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(fl_wrapper, weak), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
@@ -102,4 +104,18 @@ void fl_handoff_drop(fl_handoff *handoff)
         PyMem_RawFree(handoff);
         Py_DECREF(object);
     }
+}
+
+PyObject *fl_wait_for_zero(const char *function, PyObject *what, PyObject *const *args, Py_ssize_t count,
+                           PyObject *kwnames)
+{
+    int64_t deadline;
+    if (fl_timeout_argument(function, args, count, kwnames, &deadline) < 0) {
+        return NULL;
+    }
+    int zero = fl_flag_is_set(fl_wrapper_waitq(what));
+    if (!zero && deadline > 0) {
+        zero = fl_wait_thread(what, fl_wrapper_waitq(what), 0, (fl_stake){0}, deadline);
+    }
+    return fl_truth(zero);
 }

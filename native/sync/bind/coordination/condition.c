@@ -53,30 +53,28 @@ static int wait_in_thread(fl_condition_wrapper *self, int64_t deadline)
         }
         return -1;
     }
-    PyObject *type = NULL, *value = NULL, *traceback = NULL; /* of signal handlers: the last one */
+    PyObject *error = NULL; /* of signal handlers: the last one */
     bool left = deadline == 0 && fl_waitq_leave(waiter, FL_TIMED_OUT);
     int outcome = left ? 0 : FL_AGAIN, looks = 0;
     while (!left && outcome != 1) {
         outcome = fl_sleep(waiter, deadline, &looks);
         left = outcome == 0;
         if (outcome < 0) {
-            fl_keep_last(&type, &value, &traceback);
+            Py_XSETREF(error, fl_caught());
             left = fl_condition_leave(waiter);
         }
     }
     fl_thread_waiter_done(waiter);
     int failed = left ? fl_wait_thread_always(self->part.of, fl_condition_lock_queue(self), stake) : 0;
     self->as->hold_again(self->part.of, before);
-    if (type != NULL && !left) {
+    if (error != NULL && !left) {
         fl_condition_notify_next(self);
     }
-    if (type != NULL && failed == 0) {
-        PyErr_Restore(type, value, traceback);
+    if (error != NULL && failed == 0) {
+        fl_raise_again(error);
         return -1;
     }
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
+    Py_XDECREF(error);
     return failed < 0 ? -1 : !left;
 }
 
@@ -102,23 +100,16 @@ static PyObject *condition_wait(PyObject *op, PyObject *const *args, Py_ssize_t 
     if (fl_timeout_argument("wait", args, count, kwnames, &deadline) < 0) {
         return NULL;
     }
-    int notified = wait_within((fl_condition_wrapper *)op, deadline);
-    return notified < 0 ? NULL : PyBool_FromLong(notified);
+    return fl_truth(wait_within((fl_condition_wrapper *)op, deadline));
 }
 
 static PyObject *condition_wait_for(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    static const char *const names[] = {"predicate", "timeout", NULL};
+    static const char *const names[] = {"!predicate", "timeout", NULL};
     PyObject *values[2], *result;
     int64_t deadline;
-    if (fl_arguments("wait_for", names, args, count, kwnames, values) < 0) {
-        return NULL;
-    }
-    if (values[0] == NULL) {
-        PyErr_SetString(PyExc_TypeError, "wait_for() missing required argument 'predicate'");
-        return NULL;
-    }
-    if (fl_deadline_parse(NULL, values[1], &deadline) < 0) {
+    if (fl_arguments("wait_for", names, args, count, kwnames, values) < 0 ||
+        fl_deadline_parse(NULL, values[1], &deadline) < 0) {
         return NULL;
     }
     while (fl_condition_ask(values[0], &result) == 0 &&

@@ -22,15 +22,7 @@ static PyObject *event_clear(PyObject *self, PyObject *Py_UNUSED(ignored))
 
 static PyObject *event_wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    int64_t deadline;
-    if (fl_timeout_argument("wait", args, count, kwnames, &deadline) < 0) {
-        return NULL;
-    }
-    int woken = fl_flag_is_set(fl_wrapper_waitq(self));
-    if (!woken && deadline > 0) {
-        woken = fl_wait_thread(self, fl_wrapper_waitq(self), 0, (fl_stake){0}, deadline);
-    }
-    return woken < 0 ? NULL : PyBool_FromLong(woken);
+    return fl_wait_for_zero("wait", self, args, count, kwnames);
 }
 
 static PyObject *event_wait_async(PyObject *self, PyObject *Py_UNUSED(ignored))

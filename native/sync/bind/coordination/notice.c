@@ -126,8 +126,7 @@ static PySendResult finish(notice *self, PyObject **result)
     PyObject *error = self->error;
     self->error = NULL;
     *result = NULL;
-    PyErr_SetObject((PyObject *)Py_TYPE(error), error);
-    Py_DECREF(error);
+    fl_raise_again(error);
     return PYGEN_ERROR;
 }
 
@@ -186,15 +185,7 @@ static PySendResult raised(PyObject *op, PyObject **result)
         self->phase = OVER;
         return PYGEN_ERROR;
     }
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    if (traceback != NULL) {
-        PyException_SetTraceback(value, traceback);
-    }
-    Py_XDECREF(type);
-    Py_XDECREF(traceback);
-    Py_XSETREF(self->error, value);
+    Py_XSETREF(self->error, fl_caught());
     /* the mailbox found the future done, and has passed on the lock and the notification */
     bool lost = fl_load(&self->waiter->state, acquire) == FL_CANCELLED; /* pairs with its abandoning */
     bool leaves = self->phase == WAITING && fl_condition_leave(self->waiter);

@@ -69,8 +69,7 @@ static PyObject *rate_acquire(PyObject *self, PyObject *const *args, Py_ssize_t 
             return NULL;
         }
     }
-    int taken = take(self, (uint32_t)wanted, wait);
-    return taken < 0 ? NULL : PyBool_FromLong(taken);
+    return fl_truth(take(self, (uint32_t)wanted, wait));
 }
 
 static PyObject *rate_acquire_async(PyObject *self, PyObject *const *args, Py_ssize_t count,
@@ -109,8 +108,7 @@ static PyObject *repr(PyObject *self)
 
 static PyObject *rate_enter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    int taken = take(self, 1, FL_FOREVER);
-    return taken < 0 ? NULL : PyBool_FromLong(taken);
+    return fl_truth(take(self, 1, FL_FOREVER));
 }
 
 static PyObject *rate_exit(PyObject *Py_UNUSED(self), PyObject *const *Py_UNUSED(args),

@@ -47,15 +47,7 @@ static PyObject *waiter_cancel(PyObject *op, PyObject *Py_UNUSED(ignored))
 
 static PyObject *waiter_wait(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    int64_t deadline;
-    if (fl_timeout_argument("wait", args, count, kwnames, &deadline) < 0) {
-        return NULL;
-    }
-    int woken = fl_flag_is_set(fl_wrapper_waitq(op));
-    if (!woken && deadline > 0) {
-        woken = fl_wait_thread(op, fl_wrapper_waitq(op), 0, (fl_stake){0}, deadline);
-    }
-    return woken < 0 ? NULL : PyBool_FromLong(woken);
+    return fl_wait_for_zero("wait", op, args, count, kwnames);
 }
 
 static PyObject *waiter_wait_async(PyObject *op, PyObject *Py_UNUSED(ignored))

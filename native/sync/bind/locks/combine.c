@@ -60,14 +60,7 @@ static void section_run(section *self)
     self->function = NULL;
     self->value = PyObject_CallNoArgs(function);
     if (self->value == NULL) {
-        PyObject *type, *traceback;
-        PyErr_Fetch(&type, &self->error, &traceback);
-        PyErr_NormalizeException(&type, &self->error, &traceback);
-        if (traceback != NULL) {
-            PyException_SetTraceback(self->error, traceback);
-        }
-        Py_XDECREF(type);
-        Py_XDECREF(traceback);
+        self->error = fl_caught();
     }
     Py_DECREF(function);
 }
@@ -78,8 +71,7 @@ static PyObject *section_take(section *self)
     PyObject *value = self->value, *error = self->error;
     self->value = self->error = NULL;
     if (value == NULL) {
-        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
-        Py_DECREF(error);
+        fl_raise_again(error);
     }
     return value;
 }
@@ -150,26 +142,23 @@ static PyObject *combiner_run(PyObject *op, PyObject *function)
     bool leads = fl_waitq_enter(waiter);
     PyObject *value = NULL;
     if (!leads) {
-        PyObject *type = NULL, *error = NULL, *traceback = NULL; /* of a handler, while another runs it */
+        PyObject *error = NULL; /* of a handler, while another runs it */
         int outcome, looks = 0;
         do {
             outcome = fl_sleep(waiter, FL_FOREVER, &looks);
             if (outcome < 0) {
-                Py_XDECREF(type);
-                Py_XDECREF(error);
-                Py_XDECREF(traceback);
-                PyErr_Fetch(&type, &error, &traceback);
+                Py_XSETREF(error, fl_caught());
             }
-        } while (outcome != 1 && (type == NULL || !fl_waitq_leave(waiter, FL_CANCELLED)));
+        } while (outcome != 1 && (error == NULL || !fl_waitq_leave(waiter, FL_CANCELLED)));
         leads = outcome == 1 && fl_load(&waiter->state, acquire) == FL_GRANTED; /* pairs with the grant */
-        if (type != NULL && leads) {
+        if (error != NULL && leads) {
             FL_WAKING(fl_combine_pass(waitq));
             leads = false;
-        } else if (type == NULL && !leads) {
+        } else if (error == NULL && !leads) {
             value = section_take((section *)mine);
         }
-        if (type != NULL) {
-            PyErr_Restore(type, error, traceback);
+        if (error != NULL) {
+            fl_raise_again(error);
         }
     }
     fl_thread_waiter_done(waiter);

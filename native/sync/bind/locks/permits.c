@@ -61,18 +61,13 @@ static int give(PyObject *self, uint32_t count)
     return -1;
 }
 
-static PyObject *truth(int value)
-{
-    return value < 0 ? NULL : PyBool_FromLong(value);
-}
-
 static PyObject *lock_acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
     if (fl_acquire_arguments("acquire", args, count, kwnames, &deadline) < 0) {
         return NULL;
     }
-    return truth(take(self, 1, deadline));
+    return fl_truth(take(self, 1, deadline));
 }
 
 static PyObject *semaphore_acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
@@ -87,7 +82,7 @@ static PyObject *semaphore_acquire(PyObject *self, PyObject *const *args, Py_ssi
             return NULL;
         }
     }
-    return truth(take(self, (uint32_t)wanted, deadline));
+    return fl_truth(take(self, (uint32_t)wanted, deadline));
 }
 
 static PyObject *finish_lock(PyObject *self, PyObject *Py_UNUSED(item), bool refused)
@@ -114,7 +109,7 @@ static PyObject *semaphore_acquire_async(PyObject *self, PyObject *const *args, 
 
 static PyObject *lock_release(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    return give(self, 1) < 0 ? NULL : Py_NewRef(Py_None);
+    return fl_none(give(self, 1));
 }
 
 static PyObject *semaphore_release(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
@@ -183,7 +178,7 @@ static PyObject *semaphore_repr(PyObject *self)
 
 static PyObject *semaphore_enter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    return truth(take(self, 1, FL_FOREVER));
+    return fl_truth(take(self, 1, FL_FOREVER));
 }
 
 static PyObject *semaphore_exit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))

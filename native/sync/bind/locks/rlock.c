@@ -232,8 +232,7 @@ static PyObject *rlock_acquire(PyObject *self, PyObject *const *args, Py_ssize_t
     if (fl_acquire_arguments("acquire", args, count, kwnames, &deadline) < 0) {
         return NULL;
     }
-    int taken = take(self, deadline);
-    return taken < 0 ? NULL : PyBool_FromLong(taken);
+    return fl_truth(take(self, deadline));
 }
 
 static PyObject *rlock_acquire_async(PyObject *self, PyObject *Py_UNUSED(ignored))
@@ -243,10 +242,7 @@ static PyObject *rlock_acquire_async(PyObject *self, PyObject *Py_UNUSED(ignored
 
 static PyObject *rlock_release(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    if (release_once(self) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return fl_none(release_once(self));
 }
 
 static PyObject *rlock_locked(PyObject *self, PyObject *Py_UNUSED(ignored))
@@ -292,8 +288,7 @@ static PyObject *repr(PyObject *self)
 
 static PyObject *rlock_enter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    int taken = take(self, FL_FOREVER);
-    return taken < 0 ? NULL : PyBool_FromLong(taken);
+    return fl_truth(take(self, FL_FOREVER));
 }
 
 static PyObject *rlock_exit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
@@ -313,8 +308,7 @@ static PyObject *rlock_aexit(PyObject *self, PyObject *const *Py_UNUSED(args), P
 
 static PyObject *rlock_is_owned(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    int mine = is_mine(self);
-    return mine < 0 ? NULL : PyBool_FromLong(mine);
+    return fl_truth(is_mine(self));
 }
 
 static PyObject *rlock_recursion_count(PyObject *self, PyObject *Py_UNUSED(ignored))
@@ -352,10 +346,7 @@ static PyObject *rlock_acquire_restore(PyObject *self, PyObject *held)
     uint64_t holder = task == Py_None ? fl_owner_thread() : fl_owner_task();
     int raised = fl_wait_thread_always(self, fl_wrapper_waitq(self), FL_HOLDER(holder));
     hold(self, task == Py_None ? NULL : Py_NewRef(task), depth);
-    if (raised < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return fl_none(raised);
 }
 
 static PyObject *rlock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)

@@ -7,8 +7,7 @@ static PyObject *side_acquire(PyObject *op, PyObject *const *args, Py_ssize_t co
     if (fl_acquire_arguments("acquire", args, count, kwnames, &deadline) < 0) {
         return NULL;
     }
-    int taken = fl_rwlock_come_in(op, deadline);
-    return taken < 0 ? NULL : PyBool_FromLong(taken);
+    return fl_truth(fl_rwlock_come_in(op, deadline));
 }
 
 static PyObject *side_acquire_async(PyObject *op, PyObject *Py_UNUSED(ignored))
@@ -19,10 +18,7 @@ static PyObject *side_acquire_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 
 static PyObject *side_release(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    if (fl_rwlock_leave(fl_rwlock_of_view(op), ((fl_rwlock_view *)op)->mode, FL_RW_NONE) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return fl_none(fl_rwlock_leave(fl_rwlock_of_view(op), ((fl_rwlock_view *)op)->mode, FL_RW_NONE));
 }
 
 static PyObject *side_locked(PyObject *op, PyObject *Py_UNUSED(ignored))
@@ -48,8 +44,7 @@ static PyObject *side_holders(PyObject *op, PyObject *Py_UNUSED(ignored))
 
 static PyObject *side_enter(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    int taken = fl_rwlock_come_in(op, FL_FOREVER);
-    return taken < 0 ? NULL : PyBool_FromLong(taken);
+    return fl_truth(fl_rwlock_come_in(op, FL_FOREVER));
 }
 
 static PyObject *side_exit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
@@ -110,10 +105,7 @@ static PyObject *rwlock_downgrade(PyObject *op, PyObject *Py_UNUSED(ignored))
         return fl_raise(fl_wrapper_state(op), NotHeldError,
                         "cannot downgrade: hold `writing` or `upgradable` first");
     }
-    if (fl_rwlock_leave(self, inside, FL_RW_READ) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return fl_none(fl_rwlock_leave(self, inside, FL_RW_READ));
 }
 
 static PyObject *rwlock_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))

@@ -85,10 +85,7 @@ static PyObject *lock_release(PyObject *self, PyObject *Py_UNUSED(ignored))
 
 static PyObject *lock_enter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    if (lock_take(self, ((fl_shm_object *)self)->flags & TAKES_OVER, FL_FOREVER) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return fl_none(lock_take(self, ((fl_shm_object *)self)->flags & TAKES_OVER, FL_FOREVER));
 }
 
 static PyObject *lock_exit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))

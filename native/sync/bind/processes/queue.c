@@ -139,14 +139,10 @@ static int open_message(PyObject *self, PyObject *data, Py_buffer *message)
 static int parse(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *kwnames, bool gets,
                  PyObject **data, int64_t *deadline)
 {
-    static const char *const names[] = {"data", "block", "timeout", NULL};
+    static const char *const names[] = {"!data", "block", "timeout", NULL};
     PyObject *values[3] = {NULL};
     if (fl_arguments(function, names + gets, args, count, kwnames, values + gets) < 0 ||
         fl_deadline_parse(values[1], values[2], deadline) < 0) {
-        return -1;
-    }
-    if (!gets && values[0] == NULL) {
-        PyErr_SetString(PyExc_TypeError, "put() missing required argument 'data'");
         return -1;
     }
     *data = values[0];

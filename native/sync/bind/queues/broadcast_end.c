@@ -95,9 +95,10 @@ PyObject *fl_broadcast_receive(PyObject *op, int64_t deadline)
         if (!again) {
             return object;
         }
+        uint32_t seen = fl_sequence_seen(fl_broadcast_place(op));
         int outcome = deadline == 0 ? 0
-                                    : fl_wait_thread_unless(op, waitq, fl_sequence_seen(fl_broadcast_place(op)),
-                                                            (fl_stake){0}, deadline, fl_end_refuses);
+                                    : fl_wait_thread_unless(op, waitq, seen, (fl_stake){0}, deadline,
+                                                            fl_end_refuses);
         if (outcome < 0) {
             return NULL;
         }
@@ -126,7 +127,8 @@ static PyObject *conclude(PyObject *op, uint32_t Py_UNUSED(wanted), bool Py_UNUS
 
 PyObject *fl_broadcast_receive_async(PyObject *op)
 {
-    return fl_operation_unless(fl_operation_of(fl_wrapper_state(op), op, 0, attempt, conclude), fl_end_refuses);
+    return fl_operation_unless(fl_operation_of(fl_wrapper_state(op), op, 0, attempt, conclude),
+                               fl_end_refuses);
 }
 
 PyObject *fl_broadcast_latest(PyObject *op)

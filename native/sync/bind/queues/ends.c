@@ -10,9 +10,9 @@
 #include "sync/bind/queues/queues.h"
 #include "sync/coordination/sequence.h"
 
-static fl_waitq *count_of(PyObject *op, bool senders)
+static PyObject *count_of(PyObject *op, bool senders)
 {
-    return fl_wrapper_waitq(PyTuple_GET_ITEM(((fl_channel_end *)op)->parts, senders ? 1 : 2));
+    return PyTuple_GET_ITEM(((fl_channel_end *)op)->parts, senders ? 1 : 2);
 }
 
 /* The line as a queue; NULL: it is a Rendezvous, or a BroadcastRing. */
@@ -89,7 +89,8 @@ static int meet(PyObject *op, fl_handoff **place, int64_t deadline)
         return 1;
     }
     return deadline == 0 ? fl_meeting_closed(waitq) ? FL_REFUSAL : 0
-                         : fl_wait_thread_unless(op, waitq, side, fl_meeting_place(place), deadline, fl_end_refuses);
+                         : fl_wait_thread_unless(op, waitq, side, fl_meeting_place(place), deadline,
+                                                 fl_end_refuses);
 }
 
 /* What a greenlet's wait ends with is never None, which says that its time was over. */
@@ -134,7 +135,7 @@ static PyObject *broadcast(PyObject *op, PyObject *item)
     if (is_closed(op)) {
         return raise_unmet(op, FL_REFUSAL);
     }
-    int64_t receivers = (int64_t)fl_count_value(count_of(op, false));
+    int64_t receivers = (int64_t)fl_count_value(fl_wrapper_waitq(count_of(op, false)));
     PyObject *sent = fl_broadcast_put(fl_line_of(op), item);
     Py_XDECREF(sent);
     return sent == NULL ? NULL : PyLong_FromLongLong(receivers);
@@ -154,23 +155,19 @@ static PyObject *send_within(PyObject *op, PyObject *item, int64_t deadline)
     if (result != 1) {
         return raise_unmet(op, result);
     }
-    return fl_bounded_store(queue, item) < 0 ? NULL : Py_NewRef(Py_None);
+    return fl_none(fl_bounded_store(queue, item));
 }
 
 static PyObject *sending_send(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    static const char *const names[] = {"item", "block", "timeout", NULL};
+    static const char *const names[] = {"!item", "block", "timeout", NULL};
     PyObject *values[3];
     int64_t deadline;
-    if (fl_arguments("send", names, args, count, kwnames, values) < 0) {
+    if (fl_arguments("send", names, args, count, kwnames, values) < 0 ||
+        fl_queue_deadline(values[1], values[2], &deadline) < 0) {
         return NULL;
     }
-    if (values[0] == NULL) {
-        PyErr_SetString(PyExc_TypeError, "send() missing required argument 'item'");
-        return NULL;
-    }
-    int parsed = fl_queue_deadline(values[1], values[2], &deadline);
-    return parsed < 0 ? NULL : send_within(op, values[0], deadline);
+    return send_within(op, values[0], deadline);
 }
 
 static PyObject *sending_send_nowait(PyObject *op, PyObject *item)
@@ -183,7 +180,7 @@ static PyObject *finish_put(PyObject *op, PyObject *item, bool refused)
     if (refused) {
         return raise_unmet(op, FL_REFUSAL);
     }
-    return fl_bounded_store(queue_of(op), item) < 0 ? NULL : Py_NewRef(Py_None);
+    return fl_none(fl_bounded_store(queue_of(op), item));
 }
 
 static PyObject *finish_sent(PyObject *op, PyObject *Py_UNUSED(item), bool refused)
@@ -291,7 +288,7 @@ static void close_end(PyObject *op)
     if (fl_exchange(&self->closed, true, acq_rel)) { /* pairs with is_closed */
         return;
     }
-    fl_waitq *count = count_of(op, self->sends);
+    fl_waitq *count = fl_wrapper_waitq(count_of(op, self->sends));
     fl_end_refuses(op);
     FL_WAKING(fl_count_down(count, 1));
     if (fl_count_value(count) == 0) {
@@ -343,22 +340,12 @@ static PyObject *end_aexit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ss
 
 static PyObject *sending_wait_closed(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    int64_t deadline;
-    if (fl_timeout_argument("wait_closed", args, count, kwnames, &deadline) < 0) {
-        return NULL;
-    }
-    fl_waitq *receivers = count_of(op, false);
-    int none = fl_count_value(receivers) == 0;
-    if (!none && deadline > 0) {
-        none = fl_wait_thread(PyTuple_GET_ITEM(((fl_channel_end *)op)->parts, 2), receivers, 0, (fl_stake){0},
-                              deadline);
-    }
-    return none < 0 ? NULL : PyBool_FromLong(none);
+    return fl_wait_for_zero("wait_closed", count_of(op, false), args, count, kwnames);
 }
 
 static PyObject *sending_wait_closed_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return fl_operation_new(fl_wrapper_state(op), PyTuple_GET_ITEM(((fl_channel_end *)op)->parts, 2), 0, NULL);
+    return fl_operation_new(fl_wrapper_state(op), count_of(op, false), 0, NULL);
 }
 
 static PyObject *get_parts(PyObject *op, void *Py_UNUSED(closure))
@@ -381,7 +368,7 @@ static PyObject *end_new(PyTypeObject *type, PyObject *parts, bool sends)
     if (self != NULL) {
         self->parts = Py_NewRef(parts);
         self->sends = sends;
-        fl_count_up(count_of((PyObject *)self, sends), 1);
+        fl_count_up(fl_wrapper_waitq(count_of((PyObject *)self, sends)), 1);
     }
     return (PyObject *)self;
 }

@@ -8,7 +8,7 @@ static PyObject *put_within(fl_bounded *self, PyObject *item, int64_t deadline)
     if (result != 1) {
         return fl_bounded_raise(self, result, true);
     }
-    return fl_bounded_store(self, item) < 0 ? NULL : Py_NewRef(Py_None);
+    return fl_none(fl_bounded_store(self, item));
 }
 
 static PyObject *get_within(fl_bounded *self, int64_t deadline)
@@ -36,15 +36,9 @@ static PyObject *queue_put(PyObject *op, PyObject *const *args, Py_ssize_t count
     int64_t deadline = FL_FOREVER;
     fl_bounded *self = fl_bounded_begin(op);
     if (count != 1 || kwnames != NULL) {
-        static const char *const names[] = {"item", "block", "timeout", NULL};
-        if (fl_arguments("put", names, args, count, kwnames, values) < 0) {
-            return NULL;
-        }
-        if (values[0] == NULL) {
-            PyErr_SetString(PyExc_TypeError, "put() missing required argument 'item'");
-            return NULL;
-        }
-        if (self->storage->slots != NULL && fl_queue_deadline(values[1], values[2], &deadline) < 0) {
+        static const char *const names[] = {"!item", "block", "timeout", NULL};
+        if (fl_arguments("put", names, args, count, kwnames, values) < 0 ||
+            (self->storage->slots != NULL && fl_queue_deadline(values[1], values[2], &deadline) < 0)) {
             return NULL;
         }
     }
@@ -54,18 +48,12 @@ static PyObject *queue_put(PyObject *op, PyObject *const *args, Py_ssize_t count
 /* The one argument of a call; NULL with an exception set. */
 static PyObject *item_of(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    static const char *const names[] = {"item", NULL};
+    static const char *const names[] = {"!item", NULL};
     PyObject *item = count == 1 ? args[0] : NULL;
     if (count == 1 && kwnames == NULL) {
         return item;
     }
-    if (fl_arguments(function, names, args, count, kwnames, &item) < 0) {
-        return NULL;
-    }
-    if (item == NULL) {
-        PyErr_Format(PyExc_TypeError, "%s() missing required argument 'item'", function);
-    }
-    return item;
+    return fl_arguments(function, names, args, count, kwnames, &item) < 0 ? NULL : item;
 }
 
 static PyObject *queue_put_nowait(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
@@ -79,10 +67,7 @@ static PyObject *finish_put(PyObject *op, PyObject *item, bool refused)
     if (refused) {
         return fl_bounded_raise((fl_bounded *)op, FL_REFUSAL, true);
     }
-    if (fl_bounded_store((fl_bounded *)op, item) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return fl_none(fl_bounded_store((fl_bounded *)op, item));
 }
 
 static PyObject *queue_put_async(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
@@ -169,7 +154,7 @@ static PyObject *queue_join(PyObject *op, PyObject *const *args, Py_ssize_t coun
         done = fl_wait_thread(op, fl_load(&self->storage->finished, relaxed), 0, (fl_stake){0},
                               deadline); /* it stays */
     }
-    return done < 0 ? NULL : PyBool_FromLong(done);
+    return fl_truth(done);
 }
 
 static PyObject *finish_join(PyObject *Py_UNUSED(op), PyObject *Py_UNUSED(item), bool Py_UNUSED(refused))
@@ -221,10 +206,7 @@ static int resize_to(fl_bounded *self, PyObject *number)
 
 static PyObject *queue_resize(PyObject *op, PyObject *number)
 {
-    if (resize_to(fl_bounded_begin(op), number) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return fl_none(resize_to(fl_bounded_begin(op), number));
 }
 
 static PyObject *queue_qsize(PyObject *op, PyObject *Py_UNUSED(ignored))
