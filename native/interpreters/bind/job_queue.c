@@ -100,7 +100,7 @@ static PyObject *job_queue_job(PyObject *op, PyObject *const *args, Py_ssize_t c
     int announce = PyObject_IsTrue(args[1]);
     fl_state *state = fl_wrapper_state(op);
     fl_settle_loans(state->lender);
-    fl_item *call = announce < 0 ? NULL : fl_pack(args[0], &(fl_sending){state, state->lender});
+    fl_item *call = announce < 0 ? NULL : fl_pack(state, args[0], &(fl_sending){state->lender});
     if (call == NULL) {
         return NULL;
     }

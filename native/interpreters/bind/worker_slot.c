@@ -47,7 +47,7 @@ static fl_item *completions_in(PyObject *op, PyObject *const *args, Py_ssize_t c
         return NULL;
     }
     *kind = (uint8_t)number;
-    return fl_pack(args[1], &(fl_sending){fl_wrapper_state(op), NULL});
+    return fl_pack(fl_wrapper_state(op), args[1], &(fl_sending){NULL});
 }
 
 static PyObject *worker_slot_reply(PyObject *op, PyObject *const *args, Py_ssize_t count)

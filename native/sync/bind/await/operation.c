@@ -18,28 +18,14 @@ PyObject *fl_operation_new(fl_state *state, PyObject *wrapper, uint32_t wanted, 
 PyObject *fl_operation_at(fl_state *state, PyObject *wrapper, fl_waitq *waitq, uint32_t wanted,
                           fl_finish finish, PyObject *item)
 {
-    fl_operation *self = PyObject_GC_New(fl_operation, state->operation_type);
-    if (self == NULL) {
-        return NULL;
+    fl_operation *self = (fl_operation *)fl_awaitable_new(state->operation_type, &ops);
+    if (self != NULL) {
+        self->wrapper = Py_NewRef(wrapper);
+        self->waitq = waitq;
+        self->item = Py_XNewRef(item);
+        self->finish = finish;
+        self->wanted = wanted;
     }
-    self->wrapper = Py_NewRef(wrapper);
-    self->waitq = waitq;
-    self->waiter = NULL;
-    self->awaitable.ops = &ops;
-    self->awaitable.inner = NULL;
-    self->item = Py_XNewRef(item);
-    self->timer = NULL;
-    self->handoff = NULL;
-    self->awaitable.busy = false;
-    self->selected = false;
-    self->attempt = NULL;
-    self->conclude = NULL;
-    self->finish = finish;
-    self->staked = self->attempted = false;
-    self->refuses = NULL;
-    self->wanted = wanted;
-    self->phase = FL_OPERATION_NEW;
-    PyObject_GC_Track(self);
     return (PyObject *)self;
 }
 
@@ -224,15 +210,6 @@ done:
     return outcome;
 }
 
-int fl_operation_join(PyObject *op)
-{
-    fl_operation *self = (fl_operation *)op;
-    self->awaitable.busy = true; /* no other thread has it yet, but code that runs meanwhile can find it */
-    int outcome = begin(self);
-    self->awaitable.busy = false;
-    return outcome;
-}
-
 static PySendResult step(PyObject *op, PyObject *value, PyObject **result)
 {
     fl_operation *self = (fl_operation *)op;
@@ -338,7 +315,7 @@ static void operation_dealloc(PyObject *op)
     Py_TRASHCAN_BEGIN(op, operation_dealloc)
     operation_clear(op);
     drop_handoff((fl_operation *)op);
-    PyObject_GC_Del(op);
+    type->tp_free(op);
     Py_DECREF(type);
     Py_TRASHCAN_END
 }

@@ -16,16 +16,10 @@ static const fl_awaitable_ops ops;
 
 PyObject *fl_selection_new(fl_state *state, fl_cases *cases)
 {
-    selection *self = PyObject_GC_New(selection, state->selection_type);
+    selection *self = (selection *)fl_awaitable_new(state->selection_type, &ops);
     if (self != NULL) {
         self->cases = *cases;
         *cases = (fl_cases){NULL, NULL};
-        self->awaitable.ops = &ops;
-        self->awaitable.inner = NULL;
-        self->choice = (fl_choice){0};
-        self->phase = NEW;
-        self->awaitable.busy = false;
-        PyObject_GC_Track(self);
     }
     return (PyObject *)self;
 }
@@ -203,25 +197,10 @@ static int selection_clear(PyObject *op)
     return 0;
 }
 
-static void selection_dealloc(PyObject *op)
-{
-    PyTypeObject *type = Py_TYPE(op);
-    PyObject_GC_UnTrack(op);
-    Py_TRASHCAN_BEGIN(op, selection_dealloc)
-    selection_clear(op);
-    PyObject_GC_Del(op);
-    Py_DECREF(type);
-    Py_TRASHCAN_END
-}
-
-#define selection_send fl_awaitable_send
-#define selection_throw fl_awaitable_throw
-#define selection_close fl_awaitable_close
-
 PyType_Spec fl_selection_spec = FL_TYPE("fairlead.wait.Selection", selection,
     Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     FL_AWAITABLE_SLOTS,
     {Py_tp_traverse, (void *)selection_traverse},
     {Py_tp_clear, (void *)selection_clear},
-    {Py_tp_dealloc, (void *)selection_dealloc},
-    FL_SLOTS(Selection, selection_));
+    {Py_tp_dealloc, (void *)fl_awaitable_dealloc},
+    FL_SLOTS(Selection, fl_awaitable_));

@@ -46,6 +46,26 @@ PySendResult fl_iterator_send(PyObject *iterator, PyObject *value, PyObject **re
 }
 #endif
 
+PyObject *fl_awaitable_new(PyTypeObject *type, const fl_awaitable_ops *ops)
+{
+    fl_awaitable *self = (fl_awaitable *)type->tp_alloc(type, 0);
+    if (self != NULL) {
+        self->ops = ops;
+    }
+    return (PyObject *)self;
+}
+
+void fl_awaitable_dealloc(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    PyObject_GC_UnTrack(op);
+    Py_TRASHCAN_BEGIN(op, fl_awaitable_dealloc)
+    type->tp_clear(op);
+    type->tp_free(op);
+    Py_DECREF(type);
+    Py_TRASHCAN_END
+}
+
 void fl_awaitable_give_up(PyObject *op)
 {
     PyObject *type, *value, *traceback;

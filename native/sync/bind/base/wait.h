@@ -52,6 +52,9 @@ void fl_wrapper_dealloc(PyObject *self);
    is a MemoryError. */
 PyObject *fl_wrapper_new(PyTypeObject *type, fl_waitq *waitq);
 
+/* "<Type ..., n waiting, at 0x...>", with what the format says. */
+PyObject *fl_wrapper_repr(PyObject *self, const char *format, ...);
+
 /* A wrapper that refers to another one as long as it is there: a condition to its lock, a view to what it is
    a view of. */
 typedef struct {
@@ -211,10 +214,6 @@ PyObject *fl_operation_enter(fl_state *state, PyObject *wrapper, uint32_t wanted
 /* The same awaitable (NULL: an exception is set), for what may be closed meanwhile: it takes nothing then. */
 PyObject *fl_operation_unless(PyObject *operation, fl_refuses refuses);
 
-/* Queues it now, in the task that is going to await it: -1 with an exception set, and it is of no use. It
-   must be one that cannot take at once. */
-int fl_operation_join(PyObject *operation);
-
 /* With an exception set, which ends the wait of a task's waiter: whether that was granted what is final, so
    that it stands, and the exception has been put off. If not it is set still, and the waiter is to be given
    up. */
@@ -235,6 +234,10 @@ typedef struct fl_awaitable_ops {
     void (*give_up)(PyObject *op);
 } fl_awaitable_ops;
 
+/* A new one, zero but for this; NULL with an exception. */
+PyObject *fl_awaitable_new(PyTypeObject *type, const fl_awaitable_ops *ops);
+/* Its end, at which tp_clear lets go of what it refers to. */
+void fl_awaitable_dealloc(PyObject *op);
 /* Its methods send, throw and close, and its type's slots for awaiting. */
 PyObject *fl_awaitable_send(PyObject *op, PyObject *value);
 PyObject *fl_awaitable_throw(PyObject *op, PyObject *const *args, Py_ssize_t count);

@@ -56,6 +56,21 @@ void fl_wrapper_dealloc(PyObject *self)
     Py_TRASHCAN_END
 }
 
+PyObject *fl_wrapper_repr(PyObject *self, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    PyObject *state = PyUnicode_FromFormatV(format, values);
+    va_end(values);
+    PyObject *shown = state == NULL ? NULL
+                                    : PyUnicode_FromFormat("<%s %U, %u waiting, at %p>",
+                                                           Py_TYPE(self)->tp_name, state,
+                                                           (unsigned)fl_waitq_waiting(fl_wrapper_waitq(self)),
+                                                           (void *)self);
+    Py_XDECREF(state);
+    return shown;
+}
+
 PyObject *fl_part_new(PyTypeObject *type, PyObject *of)
 {
     fl_waitq_ref(fl_wrapper_waitq(of));

@@ -39,10 +39,7 @@ static PyObject *event_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 
 static PyObject *repr(PyObject *self)
 {
-    fl_waitq *waitq = fl_wrapper_waitq(self);
-    return PyUnicode_FromFormat("<%s %s, %u waiting, at %p>", Py_TYPE(self)->tp_name,
-                                fl_flag_is_set(waitq) ? "set" : "unset",
-                                (unsigned)fl_waitq_waiting(waitq), (void *)self);
+    return fl_wrapper_repr(self, "%s", fl_flag_is_set(fl_wrapper_waitq(self)) ? "set" : "unset");
 }
 
 static PyObject *change(PyObject *self, const char *method, PyObject *const *args, Py_ssize_t count,
@@ -92,10 +89,7 @@ static PyObject *get_value(PyObject *self, void *Py_UNUSED(closure))
 
 static PyObject *count_repr(PyObject *self)
 {
-    fl_waitq *waitq = fl_wrapper_waitq(self);
-    return PyUnicode_FromFormat("<%s value=%u, %u waiting, at %p>", Py_TYPE(self)->tp_name,
-                                (unsigned)fl_count_value(waitq), (unsigned)fl_waitq_waiting(waitq),
-                                (void *)self);
+    return fl_wrapper_repr(self, "value=%u", (unsigned)fl_count_value(fl_wrapper_waitq(self)));
 }
 
 static PyObject *countdown_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)

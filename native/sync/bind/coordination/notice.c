@@ -21,18 +21,10 @@ static const fl_awaitable_ops ops;
 
 PyObject *fl_notice_new(PyObject *op, PyObject *predicate)
 {
-    notice *self = PyObject_GC_New(notice, fl_wrapper_state(op)->notice_type);
+    notice *self = (notice *)fl_awaitable_new(fl_wrapper_state(op)->notice_type, &ops);
     if (self != NULL) {
-        self->awaitable.ops = &ops;
-        self->awaitable.inner = NULL;
-        self->awaitable.busy = false;
         self->condition = (fl_condition_wrapper *)Py_NewRef(op);
-        self->waiter = NULL;
-        self->before = (fl_lock_hold){NULL, 0};
-        self->error = NULL;
         self->predicate = Py_XNewRef(predicate);
-        self->phase = NEW;
-        PyObject_GC_Track(self);
     }
     return (PyObject *)self;
 }
@@ -265,24 +257,11 @@ static int notice_clear(PyObject *op)
     return 0;
 }
 
-static void notice_dealloc(PyObject *op)
-{
-    PyTypeObject *type = Py_TYPE(op);
-    PyObject_GC_UnTrack(op);
-    notice_clear(op);
-    PyObject_GC_Del(op);
-    Py_DECREF(type);
-}
-
-#define notice_send fl_awaitable_send
-#define notice_throw fl_awaitable_throw
-#define notice_close fl_awaitable_close
-
 PyType_Spec fl_notice_spec = FL_TYPE("fairlead.wait.Notice", notice,
     Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     FL_AWAITABLE_SLOTS,
     {Py_tp_traverse, (void *)notice_traverse},
     {Py_tp_clear, (void *)notice_clear},
-    {Py_tp_dealloc, (void *)notice_dealloc},
-    FL_SLOTS(Notice, notice_));
+    {Py_tp_dealloc, (void *)fl_awaitable_dealloc},
+    FL_SLOTS(Notice, fl_awaitable_));
 

@@ -211,10 +211,7 @@ static PyObject *combiner_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 
 static PyObject *repr(PyObject *op)
 {
-    fl_waitq *waitq = fl_wrapper_waitq(op);
-    return PyUnicode_FromFormat("<%s %s, %u waiting, at %p>", Py_TYPE(op)->tp_name,
-                                held(waitq) ? "locked" : "unlocked", (unsigned)fl_waitq_waiting(waitq),
-                                (void *)op);
+    return fl_wrapper_repr(op, "%s", held(fl_wrapper_waitq(op)) ? "locked" : "unlocked");
 }
 
 static PyObject *combiner_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)

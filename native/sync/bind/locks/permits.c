@@ -162,18 +162,12 @@ static PyObject *lock_holders(PyObject *self, PyObject *Py_UNUSED(ignored))
 
 static PyObject *lock_repr(PyObject *self)
 {
-    fl_waitq *waitq = fl_wrapper_waitq(self);
-    return PyUnicode_FromFormat("<%s %s, %u waiting, at %p>", Py_TYPE(self)->tp_name,
-                                fl_sem_value(waitq) == 0 ? "locked" : "unlocked",
-                                (unsigned)fl_waitq_waiting(waitq), (void *)self);
+    return fl_wrapper_repr(self, "%s", fl_sem_value(fl_wrapper_waitq(self)) == 0 ? "locked" : "unlocked");
 }
 
 static PyObject *semaphore_repr(PyObject *self)
 {
-    fl_waitq *waitq = fl_wrapper_waitq(self);
-    return PyUnicode_FromFormat("<%s value=%u, %u waiting, at %p>", Py_TYPE(self)->tp_name,
-                                (unsigned)fl_sem_value(waitq), (unsigned)fl_waitq_waiting(waitq),
-                                (void *)self);
+    return fl_wrapper_repr(self, "value=%u", (unsigned)fl_sem_value(fl_wrapper_waitq(self)));
 }
 
 static PyObject *semaphore_enter(PyObject *self, PyObject *Py_UNUSED(ignored))

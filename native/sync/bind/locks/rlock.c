@@ -280,10 +280,8 @@ static PyObject *rlock_holders(PyObject *self, PyObject *Py_UNUSED(ignored))
 
 static PyObject *repr(PyObject *self)
 {
-    fl_waitq *waitq = fl_wrapper_waitq(self);
-    return PyUnicode_FromFormat("<%s %s count=%u, %u waiting, at %p>", Py_TYPE(self)->tp_name,
-                                fl_sem_value(waitq) == 0 ? "locked" : "unlocked", (unsigned)depth_of(self),
-                                (unsigned)fl_waitq_waiting(waitq), (void *)self);
+    const char *state = fl_sem_value(fl_wrapper_waitq(self)) == 0 ? "locked" : "unlocked";
+    return fl_wrapper_repr(self, "%s count=%u", state, (unsigned)depth_of(self));
 }
 
 static PyObject *rlock_enter(PyObject *self, PyObject *Py_UNUSED(ignored))

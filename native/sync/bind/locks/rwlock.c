@@ -90,22 +90,7 @@ static PyObject *view(PyObject *op, void *mode)
 
 static PyObject *rwlock_downgrade(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    fl_rwlock *self = fl_rwlock_begin(op);
-    fl_caller me;
-    if (fl_caller_here(op, &me) < 0) {
-        return NULL;
-    }
-    fl_rw_mode inside = FL_RW_NONE;
-    FL_BEGIN_CRITICAL(self);
-    const fl_rw_hold *hold = fl_holders_find(&self->holders, &me);
-    inside = hold == NULL ? FL_RW_NONE : fl_rwlock_level(hold);
-    FL_END_CRITICAL();
-    Py_XDECREF(me.task);
-    if (inside < FL_RW_UPGRADE) {
-        return fl_raise(fl_wrapper_state(op), NotHeldError,
-                        "cannot downgrade: hold `writing` or `upgradable` first");
-    }
-    return fl_none(fl_rwlock_leave(self, inside, FL_RW_READ));
+    return fl_none(fl_rwlock_leave(fl_rwlock_begin(op), FL_RW_NONE, FL_RW_READ));
 }
 
 static PyObject *rwlock_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
@@ -119,11 +104,9 @@ static PyObject *rwlock_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 
 static PyObject *repr(PyObject *op)
 {
-    fl_waitq *waitq = fl_rwlock_begin(op)->wrapper.waitq;
-    uint64_t word = fl_rw_word(waitq);
+    uint64_t word = fl_rw_word(fl_rwlock_begin(op)->wrapper.waitq);
     const char *state = word & FL_RW_WRITER ? "writing" : word & FL_RW_UPGRADABLE ? "upgradable" : "open";
-    return PyUnicode_FromFormat("<%s %s, %u readers, %u waiting, at %p>", Py_TYPE(op)->tp_name, state,
-                                (unsigned)word, (unsigned)fl_waitq_waiting(waitq), (void *)op);
+    return fl_wrapper_repr(op, "%s, %u readers", state, (unsigned)word);
 }
 
 static PyObject *rwlock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)

@@ -9,8 +9,7 @@ static size_t lock_size(uint32_t amount, uint32_t flags)
 
 static bool lock_ready(void *body, fl_shm_eventcount *Py_UNUSED(eventcount))
 {
-    uint64_t owner = fl_load(&((fl_shm_lock *)fl_shm_part_of(body))->owner, seq_cst);
-    return owner == 0 || !fl_process_alive(owner);
+    return fl_shm_lock_ready(fl_shm_part_of(body));
 }
 
 static const fl_shm_type lock_kind = {

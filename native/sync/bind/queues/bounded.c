@@ -246,7 +246,7 @@ int fl_bounded_store(fl_bounded *self, PyObject *object)
     int result;
     do {
         bool shared = fl_load(&self->wrapper.shared, acquire) != NULL; /* pairs with the store in handle.c */
-        if (shared && copy == NULL && (copy = fl_encode(state_of(self), object)) == NULL) {
+        if (shared && copy == NULL && (copy = fl_pack(state_of(self), object, NULL)) == NULL) {
             result = -1;
         } else {
             result = try_to_store(self, object, copy);

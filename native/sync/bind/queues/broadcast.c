@@ -47,7 +47,7 @@ fl_shared *fl_broadcast_share(PyObject *op, uint32_t type)
         copy->latest = objects->latest;
         for (uint32_t i = 0; i < copy->capacity && self->ring == objects; i++) {
             PyObject *object = Py_XNewRef((PyObject *)objects->at[i]);
-            copy->at[i] = object == NULL ? NULL : fl_encode(fl_wrapper_state((PyObject *)self), object);
+            copy->at[i] = object == NULL ? NULL : fl_pack(fl_wrapper_state((PyObject *)self), object, NULL);
             Py_XDECREF(object);
             if (object != NULL && copy->at[i] == NULL) {
                 ring_free(copy);
@@ -123,7 +123,7 @@ PyObject *fl_broadcast_put(PyObject *op, PyObject *item)
     fl_mailbox *mailbox = NULL;
     int result;
     do {
-        if (copy == NULL && is_shared(self) && (copy = fl_encode(fl_wrapper_state(op), item)) == NULL) {
+        if (copy == NULL && is_shared(self) && (copy = fl_pack(fl_wrapper_state(op), item, NULL)) == NULL) {
             return NULL;
         }
         result = try_to_put(self, item, copy, &gone, &mailbox);

@@ -28,9 +28,9 @@ void fl_rendezvous_shutdown(PyObject *self, bool immediate)
 static PyObject *rendezvous_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
-    return Py_BuildValue("IIIO", (unsigned)fl_meeting_listed(waitq),
-                         (unsigned)fl_meeting_waiting(waitq, FL_MEET_SEND),
-                         (unsigned)fl_meeting_waiting(waitq, FL_MEET_RECEIVE),
+    fl_meeting_figures figures = fl_meeting_count(waitq);
+    return Py_BuildValue("IIIO", (unsigned)figures.listed, (unsigned)figures.waiting[FL_MEET_SEND],
+                         (unsigned)figures.waiting[FL_MEET_RECEIVE],
                          fl_meeting_closed(waitq) ? Py_True : Py_False);
 }
 

@@ -227,6 +227,10 @@ static PyObject *queue_full(PyObject *op, PyObject *Py_UNUSED(ignored))
 static PyObject *queue_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_bounded *self = fl_bounded_begin(op);
+    if (self->storage->slots == NULL) {
+        long values[] = {(long)fl_bounded_size(self), (long)fl_waitq_waiting(fl_bounded_objects(self))};
+        return fl_record(fl_wrapper_state(op)->simple_queue_statistics, values, 2, 0);
+    }
     fl_waitq *finished = fl_load(&self->storage->finished, acquire); /* pairs with fl_bounded_begin_join */
     long values[] = {
         (long)fl_bounded_size(self),
@@ -252,19 +256,9 @@ static PyObject *repr(PyObject *op)
                                 (unsigned)fl_waitq_waiting(self->storage->slots), shut, (void *)op);
 }
 
-static PyObject *simple_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    fl_bounded *self = fl_bounded_begin(op);
-    long values[] = {(long)fl_bounded_size(self), (long)fl_waitq_waiting(fl_bounded_objects(self))};
-    return fl_record(fl_wrapper_state(op)->simple_queue_statistics, values, 2, 0);
-}
-
 static PyObject *simple_repr(PyObject *op)
 {
-    fl_bounded *self = fl_bounded_begin(op);
-    return PyUnicode_FromFormat("<%s of %u, %u waiting, at %p>", Py_TYPE(op)->tp_name,
-                                (unsigned)fl_bounded_size(self),
-                                (unsigned)fl_waitq_waiting(fl_bounded_objects(self)), (void *)op);
+    return fl_wrapper_repr(op, "of %u", (unsigned)fl_bounded_size(fl_bounded_begin(op)));
 }
 
 static PyObject *queue_sizeof(PyObject *op, PyObject *Py_UNUSED(ignored))
@@ -365,17 +359,6 @@ static int queue_clear(PyObject *op)
     return 0;
 }
 
-/* What a SimpleQueue does as a Queue does. */
-#define simple_put queue_put
-#define simple_put_nowait queue_put_nowait
-#define simple_put_async queue_put_async
-#define simple_get queue_get
-#define simple_get_nowait queue_get_nowait
-#define simple_get_async queue_get_async
-#define simple_qsize queue_qsize
-#define simple_empty queue_empty
-#define simple_sizeof queue_sizeof
-
 #define QUEUE(type, prefix, new, ...)                                                                       \
     FL_TYPE("fairlead.sync." #type, fl_bounded, Py_TPFLAGS_HAVE_GC,                                        \
             {Py_tp_new, (void *)(new)},                                                                    \
@@ -389,4 +372,4 @@ static int queue_clear(PyObject *op)
 PyType_Spec fl_queue_spec = QUEUE(Queue, queue_, queue_new, SHOWN);
 PyType_Spec fl_lifo_spec = QUEUE(LifoQueue, queue_, lifo_new, SHOWN);
 PyType_Spec fl_priority_spec = QUEUE(PriorityQueue, queue_, priority_new, SHOWN);
-PyType_Spec fl_simple_queue_spec = QUEUE(SimpleQueue, simple_, simple_new, {Py_tp_repr, (void *)simple_repr});
+PyType_Spec fl_simple_queue_spec = QUEUE(SimpleQueue, queue_, simple_new, {Py_tp_repr, (void *)simple_repr});
