@@ -155,10 +155,7 @@ static PyObject *job_queue_completions(PyObject *op, PyObject *Py_UNUSED(ignored
             one = Py_BuildValue("(NiO)", owner, FL_COMPLETIONS_BEGUN, Py_None);
         }
         fl_job_unref(job);
-        if (one == NULL || PyList_Append(list, one) < 0) {
-            Py_CLEAR(list);
-        }
-        Py_XDECREF(one);
+        list = fl_appended(list, one);
     }
     return list;
 }
@@ -219,12 +216,8 @@ static PyObject *job_queue_clear(PyObject *op, PyObject *Py_UNUSED(ignored))
     PyObject *owners = PyList_New(0);
     fl_job *job;
     while (owners != NULL && (job = fl_job_queue_clear(job_queue_of(op))) != NULL) {
-        PyObject *owner = owner_of(op, job);
+        owners = fl_appended(owners, owner_of(op, job));
         fl_job_unref(job);
-        if (PyList_Append(owners, owner) < 0) {
-            Py_CLEAR(owners);
-        }
-        Py_DECREF(owner);
     }
     return owners;
 }
@@ -237,10 +230,7 @@ static PyObject *job_queue_seize(PyObject *op, PyObject *Py_UNUSED(ignored))
     while (owners != NULL && (job = fl_job_queue_seize(job_queue_of(op), &worker)) != NULL) {
         PyObject *one = Py_BuildValue("(NI)", owner_of(op, job), (unsigned)worker);
         fl_job_unref(job);
-        if (one == NULL || PyList_Append(owners, one) < 0) {
-            Py_CLEAR(owners);
-        }
-        Py_XDECREF(one);
+        owners = fl_appended(owners, one);
     }
     return owners;
 }

@@ -387,6 +387,10 @@ bool fl_mailbox_complete(fl_state *state, fl_waiter *waiter);
 /* A frozen record of `count` whole numbers; bit i of `booleans` says that field i is a truth value. */
 PyObject *fl_record(PyTypeObject *type, const long *values, int count, int booleans);
 
+/* Puts this, whose reference it steals, at the end of the list, and returns the list; NULL with an exception
+   where either is NULL or it cannot be, and the list is gone. */
+PyObject *fl_appended(PyObject *list, PyObject *one);
+
 /* What a primitive with holders has as its method _holders(), for sync.waits(): a list of (owner, task or
    None, whether no other can be inside), owner as fl_owner_*. Appends one, if there is an owner; NULL with
    an exception set, and no list. */

@@ -140,10 +140,7 @@ static PyObject *stack_of(const fl_parked *parked)
         PyFrameObject *back = PyFrame_GetBack(frame);
         PyObject *place = Py_BuildValue("(Ni)", (PyObject *)PyFrame_GetCode(frame),
                                         PyFrame_GetLineNumber(frame));
-        if (place == NULL || PyList_Append(stack, place) < 0) {
-            Py_CLEAR(stack);
-        }
-        Py_XDECREF(place);
+        stack = fl_appended(stack, place);
         Py_DECREF(frame);
         frame = back;
     }
@@ -198,18 +195,22 @@ static PyObject *as_tuple(const sight *seen)
                          or_none(seen->future), or_none(seen->stack));
 }
 
+PyObject *fl_appended(PyObject *list, PyObject *one)
+{
+    if (one == NULL || PyList_Append(list, one) < 0) {
+        Py_CLEAR(list);
+    }
+    Py_XDECREF(one);
+    return list;
+}
+
 PyObject *fl_holders_append(PyObject *list, uint64_t owner, PyObject *task, bool alone)
 {
     if (list == NULL || owner == 0) {
         return list;
     }
-    PyObject *holder = Py_BuildValue("(KOO)", (unsigned long long)owner, or_none(task),
-                                     alone ? Py_True : Py_False);
-    if (holder == NULL || PyList_Append(list, holder) < 0) {
-        Py_CLEAR(list);
-    }
-    Py_XDECREF(holder);
-    return list;
+    return fl_appended(list, Py_BuildValue("(KOO)", (unsigned long long)owner, or_none(task),
+                                           alone ? Py_True : Py_False));
 }
 
 static PyObject *waits(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
@@ -223,11 +224,7 @@ static PyObject *waits(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored)
     for (size_t i = 0; i < found.count; i++) {
         sight *seen = &found.at[i];
         if (result != NULL && !seen->over) {
-            PyObject *made = as_tuple(seen);
-            if (made == NULL || PyList_Append(result, made) < 0) {
-                Py_CLEAR(result);
-            }
-            Py_XDECREF(made);
+            result = fl_appended(result, as_tuple(seen));
         }
         Py_XDECREF(seen->what);
         Py_XDECREF(seen->future);
