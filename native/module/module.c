@@ -30,10 +30,10 @@ static int add(PyObject *module, PyTypeObject **field, void *type, bool is_publi
     return type == NULL || (is_public && PyModule_AddType(module, *field) < 0) ? -1 : 0;
 }
 
-/* A type over shared memory lives in the module alone. */
-static int add_shared(PyObject *module, PyType_Spec *spec)
+/* A type with a base lives in the module alone. */
+static int add_derived(PyObject *module, PyTypeObject *base, PyType_Spec *spec)
 {
-    PyObject *bases = PyTuple_Pack(1, fl_state_of(module)->segment_type);
+    PyObject *bases = PyTuple_Pack(1, base);
     PyTypeObject *type = NULL;
     int added = bases == NULL ? -1 : add(module, &type, PyType_FromModuleAndSpec(module, spec, bases), true);
     Py_XDECREF(type);
@@ -55,15 +55,15 @@ static int native_exec(PyObject *module)
     if (add(module, &state->field, PyType_FromModuleAndSpec(module, &spec, NULL), true) < 0) { return -1; }
 #define INNER(field, spec)                                                                                  \
     if (add(module, &state->field, PyType_FromModuleAndSpec(module, &spec, NULL), false) < 0) { return -1; }
-#define SHARED(spec)                                                                                        \
-    if (add_shared(module, &spec) < 0) { return -1; }
+#define DERIVED(base, spec)                                                                                 \
+    if (add_derived(module, state->base, &spec) < 0) { return -1; }
 #define NEW_RECORD(field, where, type)                                                                      \
     if (add(module, &state->field, PyStructSequence_NewType(&field##_record), true) < 0) { return -1; }
 #define FUNCTIONS(concern)                                                                                  \
     if (PyModule_AddFunctions(module, fl_##concern##_functions) < 0) { return -1; }
     FL_OBJECTS(OBJECT)
     FL_TYPES(PUBLIC, INNER)
-    FL_SHARED_TYPES(SHARED)
+    FL_DERIVED_TYPES(DERIVED)
     FL_RECORDS(NEW_RECORD)
     FL_FUNCTIONS(FUNCTIONS)
     state->modules = Py_NewRef(PyImport_GetModuleDict());

@@ -81,7 +81,7 @@ static void test_everything_that_is_sent_is_received_once(void)
             CHECK_EQUAL(received[sender][i], 1);
         }
     }
-    CHECK(waitq->waiting == 0 && fl_meeting_listed(waitq) == 0);
+    CHECK(waitq->waiting == 0 && fl_meeting_count(waitq).listed == 0);
     fl_waitq_unref(waitq);
 }
 

@@ -1034,14 +1034,10 @@ class BroadcastRing(Generic[_T]):
     def __new__(cls, capacity: int, *, latest: bool = False) -> BroadcastRing[_T]: ...
     def put(self, item: _T, /) -> None:
         """Sends an object to every reader. Never waits. Raises ChannelClosedError."""
-    def close(self) -> None:
-        """Nothing is sent any more; readers get what there is, and then ChannelClosedError. Never waits."""
     def is_closed(self) -> bool:
         """Whether it was closed, a moment ago."""
     def waiting(self) -> int:
         """How many wait for what is sent next."""
-    def read(self) -> Reader[_T]:
-        """A Reader of what is sent from now on."""
     @classmethod
     def __class_getitem__(cls, item: Any, /) -> Any:
         """BroadcastRing[int] is a BroadcastRing, for annotations."""
@@ -1058,13 +1054,30 @@ class Rendezvous(Generic[_T]):
     def __class_getitem__(cls, item: Any, /) -> Any:
         """Rendezvous[int] is a Rendezvous, for annotations."""
 
-class SendingEnd:
-    """A sending end of a channel: open until it is closed, left by `with` or `async with`, or collected."""
-    def __new__(cls, line: tuple[Any, CountdownEvent, CountdownEvent], /) -> Self: ...
+class ChannelEnd:
+    """An end of a channel: open until it is closed, left by `with` or `async with`, or collected."""
     @property
     def _line(self) -> Any: ...
     @property
     def _open(self) -> bool: ...
+    def close(self) -> None:
+        """Closes this end: the waiters in it get EndClosedError, as all later calls. Never waits; closing
+        twice is closing once, and a signal handler or a destructor may call it.
+        """
+    def aclose(self) -> Operation[None]:
+        """As close(), in an awaitable that is done."""
+    def __enter__(self) -> Self:
+        """This end."""
+    def __exit__(self, *exc_info: object) -> None:
+        """As close()."""
+    def __aenter__(self) -> Operation[Self]:
+        """This end, in an awaitable that is done."""
+    def __aexit__(self, *exc_info: object) -> Operation[None]:
+        """As aclose()."""
+
+class SendingEnd(ChannelEnd):
+    """A sending end of a channel."""
+    def __new__(cls, line: tuple[Any, CountdownEvent, CountdownEvent], /) -> Self: ...
     def send(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
         """Sends, waiting for room. For threads. QueueFull (a queue.Full) if there is none, ChannelClosedError
         if every receiver is closed, EndClosedError if this end is; then nothing was sent. Where the capacity
@@ -1078,30 +1091,12 @@ class SendingEnd:
         """Waits until every receiver is closed; False: the time was over first. For threads."""
     def wait_closed_async(self) -> Operation[bool]:
         """As wait_closed(), for tasks."""
-    def close(self) -> None:
-        """Closes this end: the waiters in it get EndClosedError, as all later calls. Never waits; closing
-        twice is closing once, and a signal handler or a destructor may call it.
-        """
-    def aclose(self) -> Operation[None]:
-        """As close(), in an awaitable that is done."""
-    def __enter__(self) -> Self:
-        """This end."""
-    def __exit__(self, *exc_info: object) -> None:
-        """As close()."""
-    def __aenter__(self) -> Operation[Self]:
-        """This end, in an awaitable that is done."""
-    def __aexit__(self, *exc_info: object) -> Operation[None]:
-        """As aclose()."""
 
-class ReceivingEnd:
-    """A receiving end of a channel: open until it is closed, left by `with` or `async with`, or collected."""
+class ReceivingEnd(ChannelEnd):
+    """A receiving end of a channel; of a broadcast, of what is sent from now on, or as another end of it."""
     def __new__(
-        cls, line: tuple[Any, CountdownEvent, CountdownEvent], reader: Reader[Any] = ..., /
+        cls, line: tuple[Any, CountdownEvent, CountdownEvent], like: ReceivingEnd = ..., /
     ) -> Self: ...
-    @property
-    def _line(self) -> Any: ...
-    @property
-    def _open(self) -> bool: ...
     def receive(self, block: bool = True, timeout: float | None = None) -> Any:
         """The next object, waiting for one. For threads. QueueEmpty (a queue.Empty) if there is none,
         ChannelClosedError if none can come any more, EndClosedError if this end is closed.
@@ -1110,33 +1105,10 @@ class ReceivingEnd:
         """As receive(False)."""
     def receive_async(self) -> Operation[Any]:
         """As receive(), in an awaitable. A task that is cancelled has received nothing."""
-    def close(self) -> None:
-        """Closes this end: the waiters in it get EndClosedError, as all later calls. Never waits; closing
-        twice is closing once, and a signal handler or a destructor may call it.
-        """
-    def aclose(self) -> Operation[None]:
-        """As close(), in an awaitable that is done."""
-    def __enter__(self) -> Self:
-        """This end."""
-    def __exit__(self, *exc_info: object) -> None:
-        """As close()."""
-    def __aenter__(self) -> Operation[Self]:
-        """This end, in an awaitable that is done."""
-    def __aexit__(self, *exc_info: object) -> Operation[None]:
-        """As aclose()."""
-
-@final
-class Reader(Generic[_T]):
-    """One receiver of a BroadcastRing."""
-    def clone(self) -> Reader[_T]:
-        """A reader at the same place."""
-    def latest(self) -> _T:
-        """The newest object, seen or not. Raises ChannelClosedError if nothing was ever sent."""
-    def pending(self) -> int:
-        """How many were sent that it has neither received nor reported as missed."""
-    @classmethod
-    def __class_getitem__(cls, item: Any, /) -> Any:
-        """Reader[int] is a Reader, for annotations."""
+    def _latest(self) -> Any:
+        """Of a broadcast: the newest object, seen or not. Raises ChannelClosedError if nothing was ever sent."""
+    def _pending(self) -> int:
+        """Of a broadcast: how many were sent that it has neither received nor reported as missed."""
 
 @final
 class Combiner:

@@ -137,7 +137,7 @@ def rule_methods_have_a_docstring_with_a_signature(text: str) -> Iterator[tuple[
 
 def rule_argument_formats_end_with_the_name_of_the_function(text: str) -> Iterator[tuple[int, str]]:
     names = {fields[0].strip('"') for _, fields in method_tables(text)}
-    for of_stub in re.findall(r"\b(?:FL_SLOTS|FL_WRAPPER_SLOTS|QUEUE)\((\w+),", text):
+    for of_stub in re.findall(r"\b(?:FL_(?:WRAPPER_|PART_)?SLOTS(?:_AND)?|QUEUE)\((\w+),", text):
         names |= {of_stub} | STUB.get(of_stub, set())
     names |= set(re.findall(r'(?:\.name\s*=\s*|\bFL_TYPE\()"fairlead\.[a-z_.]+\.(\w+)"', text))
     for line, arguments in calls(text, r"(?:PyArg_ParseTuple(?:AndKeywords)?|new_by)"):

@@ -452,7 +452,7 @@ def _select(_: int) -> Blocked:
 
 _get_call = partial(Call, late=QueueEmpty, refuses=True, each=True)
 _put_call = partial(Call, late=QueueFull, refuses=True, each=True)
-_look_call = partial(Call, late=QueueEmpty, refuses=True, stays=False, kind="Reader")
+_look_call = partial(Call, late=QueueEmpty, refuses=True, stays=False, kind="BroadcastReceiver")
 _meet_call = partial(Call, each=True, stays=False)
 _no_case = partial(Call, selects=())
 QUEUES = (Queue, LifoQueue, PriorityQueue)

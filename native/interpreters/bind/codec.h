@@ -11,7 +11,6 @@
 
 /* What is sent by reference, if it is large: bytes, memoryviews and the buffers of pickles. */
 typedef struct {
-    fl_state *state;
     fl_lender *lender; /* whose buffers are lent; NULL: they are copied into blocks (pin.h) */
 } fl_sending;
 
@@ -19,13 +18,12 @@ typedef struct {
 #define FL_LARGE 16384
 
 /* None, truth values, numbers, str, bytes, bytearray and tuples of all these as they are; whatever else as
-   its pickle. NULL with an exception set. With one reference. */
-fl_item *fl_pack(PyObject *object, const fl_sending *sending);
+   its pickle. `sending` is NULL where nothing goes by reference: a memoryview goes as bytes. NULL with an
+   exception set. With one reference. */
+fl_item *fl_pack(fl_state *state, PyObject *object, const fl_sending *sending);
 /* Raises SerializationError for what is no message, or a part of one. */
 PyObject *fl_unpack(fl_state *state, const fl_item *item);
-
-/* The same without anything by reference: a memoryview goes as bytes. */
-fl_item *fl_encode(fl_state *state, PyObject *object);
+/* Of bytes that refer to nothing. */
 PyObject *fl_decode(fl_state *state, const char *bytes, size_t size);
 
 /* Lets go of what this interpreter had lent and has got back. Runs Python. */

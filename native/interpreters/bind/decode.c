@@ -123,11 +123,7 @@ static PyObject *read_pickle(reader *from, bool with_buffers)
     for (Py_ssize_t i = 0; buffers != NULL && i < count; i++) {
         char kind;
         fl_pin *pin = read_value(from, &kind, 1) < 0 ? NULL : read_pin(from);
-        PyObject *view = pin == NULL ? NULL : view_of(from, pin);
-        if (view == NULL || PyList_Append(buffers, view) < 0) {
-            Py_CLEAR(buffers);
-        }
-        Py_XDECREF(view);
+        buffers = fl_appended(buffers, pin == NULL ? NULL : view_of(from, pin));
     }
     if (with_buffers && buffers == NULL) {
         return NULL;

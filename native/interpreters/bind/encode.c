@@ -103,11 +103,11 @@ static fl_pin *pin_of(const fl_sending *sending, PyObject *exporter)
 }
 
 /* Of a memoryview of contiguous bytes; one of what was sent here goes on as a part of that. */
-static fl_pin *pin_of_view(const fl_sending *sending, PyObject *view)
+static fl_pin *pin_of_view(const writer *to, PyObject *view)
 {
-    fl_pin *whole = fl_view_pin(sending->state, view);
+    fl_pin *whole = fl_view_pin(to->state, view);
     const Py_buffer *buffer = PyMemoryView_GET_BUFFER(view);
-    return whole == NULL ? pin_of(sending, view)
+    return whole == NULL ? pin_of(to->sending, view)
                          : fl_pin_part(whole, buffer->buf, (size_t)buffer->len, buffer->readonly);
 }
 
@@ -141,7 +141,7 @@ static int write_view(writer *to, PyObject *object)
     const char *format = buffer->format == NULL ? "B" : buffer->format;
     Py_ssize_t dimensions = buffer->ndim;
     int outcome = -1;
-    if (write_pin(to, 'M', pin_of_view(to->sending, flat)) == 0 &&
+    if (write_pin(to, 'M', pin_of_view(to, flat)) == 0 &&
         write_bytes(to, &dimensions, sizeof dimensions) == 0 &&
         write_bytes(to, buffer->shape, (size_t)dimensions * sizeof *buffer->shape) == 0) {
         outcome = write_sized(to, 'b', format, (Py_ssize_t)strlen(format));
@@ -180,7 +180,7 @@ static int write_pickle(writer *to, PyObject *object)
     }
     for (Py_ssize_t i = 0; outcome == 0 && i < count; i++) {
         PyObject *raw = PyObject_CallMethod(PyList_GET_ITEM(buffers, i), "raw", NULL);
-        outcome = raw == NULL ? -1 : write_pin(to, 'M', pin_of_view(to->sending, raw));
+        outcome = raw == NULL ? -1 : write_pin(to, 'M', pin_of_view(to, raw));
         Py_XDECREF(raw);
     }
     Py_XDECREF(bytes);
@@ -248,7 +248,7 @@ static int write_object(writer *to, PyObject *object)
     return write_pickle(to, object);
 }
 
-static fl_item *pack(fl_state *state, PyObject *object, const fl_sending *sending)
+fl_item *fl_pack(fl_state *state, PyObject *object, const fl_sending *sending)
 {
     writer to = {.state = state, .sending = sending};
     int outcome = write_object(&to, object);
@@ -266,14 +266,4 @@ static fl_item *pack(fl_state *state, PyObject *object, const fl_sending *sendin
         return NULL;
     }
     return to.item;
-}
-
-fl_item *fl_pack(PyObject *object, const fl_sending *sending)
-{
-    return pack(sending->state, object, sending);
-}
-
-fl_item *fl_encode(fl_state *state, PyObject *object)
-{
-    return pack(state, object, NULL);
 }

@@ -72,12 +72,7 @@ static PyObject *outcome_of(PyObject *op, fl_job *job)
     fl_item_unref(job->reply);
     job->reply = NULL;
     if (value == NULL) {
-        PyObject *type, *error, *traceback;
-        PyErr_Fetch(&type, &error, &traceback);
-        PyErr_NormalizeException(&type, &error, &traceback);
-        Py_XDECREF(type);
-        Py_XDECREF(traceback);
-        value = error;
+        value = fl_caught();
         kind = FL_COMPLETIONS_UNREADABLE;
     }
     return Py_BuildValue("(NiN)", owner_of(op, job), kind, value);
@@ -107,7 +102,7 @@ static PyObject *job_queue_job(PyObject *op, PyObject *const *args, Py_ssize_t c
     int announce = PyObject_IsTrue(args[1]);
     fl_state *state = fl_wrapper_state(op);
     fl_settle_loans(state->lender);
-    fl_item *call = announce < 0 ? NULL : fl_pack(args[0], &(fl_sending){state, state->lender});
+    fl_item *call = announce < 0 ? NULL : fl_pack(state, args[0], &(fl_sending){state->lender});
     if (call == NULL) {
         return NULL;
     }
@@ -162,10 +157,7 @@ static PyObject *job_queue_completions(PyObject *op, PyObject *Py_UNUSED(ignored
             one = Py_BuildValue("(NiO)", owner, FL_COMPLETIONS_BEGUN, Py_None);
         }
         fl_job_unref(job);
-        if (one == NULL || PyList_Append(list, one) < 0) {
-            Py_CLEAR(list);
-        }
-        Py_XDECREF(one);
+        list = fl_appended(list, one);
     }
     return list;
 }
@@ -197,7 +189,7 @@ static PyObject *job_queue_help(PyObject *op, PyObject *const *args, Py_ssize_t 
         fl_settle_loans(fl_wrapper_state(op)->lender);
         return outcome_of(op, job);
     }
-    return got < 0 ? NULL : Py_NewRef(Py_None);
+    return fl_none(got);
 }
 
 static PyObject *job_queue_take_back(PyObject *op, PyObject *arg)
@@ -226,12 +218,8 @@ static PyObject *job_queue_clear(PyObject *op, PyObject *Py_UNUSED(ignored))
     PyObject *owners = PyList_New(0);
     fl_job *job;
     while (owners != NULL && (job = fl_job_queue_clear(job_queue_of(op))) != NULL) {
-        PyObject *owner = owner_of(op, job);
+        owners = fl_appended(owners, owner_of(op, job));
         fl_job_unref(job);
-        if (PyList_Append(owners, owner) < 0) {
-            Py_CLEAR(owners);
-        }
-        Py_DECREF(owner);
     }
     return owners;
 }
@@ -244,10 +232,7 @@ static PyObject *job_queue_seize(PyObject *op, PyObject *Py_UNUSED(ignored))
     while (owners != NULL && (job = fl_job_queue_seize(job_queue_of(op), &worker)) != NULL) {
         PyObject *one = Py_BuildValue("(NI)", owner_of(op, job), (unsigned)worker);
         fl_job_unref(job);
-        if (one == NULL || PyList_Append(owners, one) < 0) {
-            Py_CLEAR(owners);
-        }
-        Py_XDECREF(one);
+        owners = fl_appended(owners, one);
     }
     return owners;
 }

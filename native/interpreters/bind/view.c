@@ -57,7 +57,7 @@ PyType_Spec fl_view_spec = FL_TYPE("fairlead._native.View", view_object, Py_TPFL
 
 static PyObject *message(PyObject *module, PyObject *value)
 {
-    fl_item *item = fl_encode(fl_state_of(module), value);
+    fl_item *item = fl_pack(fl_state_of(module), value, NULL);
     PyObject *bytes = item == NULL ? NULL : PyBytes_FromStringAndSize(item->bytes, (Py_ssize_t)item->size);
     fl_item_unref(item);
     return bytes;

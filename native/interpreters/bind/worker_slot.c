@@ -31,7 +31,7 @@ static PyObject *worker_slot_take(PyObject *op, PyObject *const *args, Py_ssize_
     while (job == NULL) {
         int got = fl_wait_permit(op, self->job_queue->work, &self->job_queue->for_work, deadline);
         if (got != 1) {
-            return got < 0 ? NULL : Py_NewRef(Py_None);
+            return fl_none(got);
         }
         job = fl_job_queue_take(self->job_queue, self->slot);
     }
@@ -49,7 +49,7 @@ static fl_item *completions_in(PyObject *op, PyObject *const *args, Py_ssize_t c
         return NULL;
     }
     *kind = (uint8_t)number;
-    return fl_pack(args[1], &(fl_sending){fl_wrapper_state(op), NULL});
+    return fl_pack(fl_wrapper_state(op), args[1], &(fl_sending){NULL});
 }
 
 static PyObject *worker_slot_reply(PyObject *op, PyObject *const *args, Py_ssize_t count)

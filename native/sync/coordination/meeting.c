@@ -178,16 +178,19 @@ void fl_meeting_close(fl_waitq *waitq)
     fl_waitq_unlock(waitq, &wakes);
 }
 
-uint32_t fl_meeting_listed(fl_waitq *waitq)
+fl_meeting_figures fl_meeting_count(fl_waitq *waitq)
 {
     fl_wakes wakes = {0};
-    uint32_t count = 0;
+    fl_meeting_figures figures = {0};
     fl_waitq_lock(waitq);
     for (fl_handoff *handoff = fl_meeting_list(waitq); handoff != NULL; handoff = handoff->next) {
-        count++;
+        figures.listed++;
+    }
+    for (const fl_waiter *waiter = waitq->head; waiter != NULL; waiter = waiter->next) {
+        figures.waiting[waiter->wanted]++;
     }
     fl_waitq_unlock(waitq, &wakes);
-    return count;
+    return figures;
 }
 
 fl_handoff *fl_meeting_clear(fl_waitq *waitq)
@@ -199,16 +202,4 @@ fl_handoff *fl_meeting_clear(fl_waitq *waitq)
     set_list(waitq, NULL);
     fl_waitq_unlock(waitq, &wakes);
     return first;
-}
-
-uint32_t fl_meeting_waiting(fl_waitq *waitq, fl_meeting_side side)
-{
-    fl_wakes wakes = {0};
-    fl_waitq_lock(waitq);
-    uint32_t waiting = 0;
-    for (const fl_waiter *waiter = waitq->head; waiter != NULL; waiter = waiter->next) {
-        waiting += waiter->wanted == side;
-    }
-    fl_waitq_unlock(waitq, &wakes);
-    return waiting;
 }

@@ -82,8 +82,11 @@ bool fl_meeting_try(fl_waitq *waitq, fl_meeting_side side, fl_handoff **place);
    fl_sem_give, does not block. */
 void fl_meeting_close(fl_waitq *waitq);
 
-/* How many handoffs have come back. */
-uint32_t fl_meeting_listed(fl_waitq *waitq);
+/* How many handoffs have come back, and how many wait on each side: figures to show. */
+typedef struct {
+    uint32_t listed, waiting[2];
+} fl_meeting_figures;
+fl_meeting_figures fl_meeting_count(fl_waitq *waitq);
 /* For ever: takes all of them, linked by `next`, and no more are listed. */
 fl_handoff *fl_meeting_clear(fl_waitq *waitq);
 /* The first of them, for the collector: only while no other thread can use the wait queue. */
@@ -91,8 +94,5 @@ static inline fl_handoff *fl_meeting_list(fl_waitq *waitq)
 {
     return fl_load(&((fl_meeting *)(void *)waitq)->returned, relaxed); /* see above */
 }
-
-/* How many wait on a side: a figure to show. */
-uint32_t fl_meeting_waiting(fl_waitq *waitq, fl_meeting_side side);
 
 #endif

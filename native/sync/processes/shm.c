@@ -64,6 +64,12 @@ fl_shm_result fl_shm_lock_try(fl_shm_lock *lock, uint64_t me, bool look, bool in
     return FL_SHM_INHERITED;
 }
 
+bool fl_shm_lock_ready(const fl_shm_lock *lock)
+{
+    uint64_t owner = fl_load(&lock->owner, seq_cst);
+    return owner == 0 || !fl_process_alive(owner);
+}
+
 bool fl_shm_lock_release(fl_shm_lock *lock, uint64_t me)
 {
     if (!fl_cas(&lock->owner, &me, 0, seq_cst, relaxed)) {

@@ -94,6 +94,8 @@ typedef struct {
 
 /* Never blocks. `inherit`: takes over from a dead owner, which is only seen with wait->look. */
 fl_shm_result fl_shm_lock_try(fl_shm_lock *lock, uint64_t me, bool look, bool inherit, uint64_t *dead);
+/* Whether trying with wait->look might bring something. Costs what fl_process_alive does. */
+bool fl_shm_lock_ready(const fl_shm_lock *lock);
 /* False: it is not this process that holds it. Never blocks. */
 bool fl_shm_lock_release(fl_shm_lock *lock, uint64_t me);
 

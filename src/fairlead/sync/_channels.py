@@ -17,7 +17,6 @@ from fairlead._native import (
     CountdownEvent,
     Operation,
     Queue,
-    Reader,
     ReceivingEnd,
     Rendezvous,
     SendingEnd,
@@ -277,31 +276,24 @@ class BroadcastReceiver(_Receiving[T]):
     ChannelClosedError. For one thread or task; ``clone`` it for others.
     """
 
-    __slots__ = ("_reader",)
-
-    def __new__(cls, line: _Line, reader: Reader[T]) -> BroadcastReceiver[T]:
-        self = super().__new__(cls, line, reader)
-        self._reader = reader
-        return self
-
-    _reader: Reader[T]
+    __slots__ = ()
 
     @property
     def value(self) -> T:
         """The newest object, which still counts as not seen. ChannelClosedError if there is none."""
-        return self._reader.latest()
+        return self._latest()  # type: ignore[no-any-return]
 
     def has_changed(self) -> bool:
         """Whether there is an object that it has not seen."""
-        return self._reader.pending() > 0
+        return self._pending() > 0
 
     def clone(self) -> BroadcastReceiver[T]:
         """Another receiver at the same place. EndClosedError if this one is closed."""
-        return BroadcastReceiver(_common(self), self._reader.clone())
+        return BroadcastReceiver(_common(self), self)
 
     def statistics(self) -> ChannelStatistics:
         """A record of the moment."""
-        return _statistics(self._line, self._reader.pending())
+        return _statistics(self._line, self._pending())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _subscribed, (_common(self),)
@@ -309,7 +301,7 @@ class BroadcastReceiver(_Receiving[T]):
 
 def _subscribed(line: _Line) -> BroadcastReceiver[Any]:
     """A receiver of what is sent from now on, or from its arrival in another interpreter on."""
-    return BroadcastReceiver(line, line.line.read())
+    return BroadcastReceiver(line)
 
 
 _NOTHING: Final = object()

@@ -74,6 +74,11 @@ int fl_deadline_parse(PyObject *blocking, PyObject *timeout, int64_t *deadline)
     return parsed;
 }
 
+static bool is_named(PyObject *name, const char *parameter)
+{
+    return PyUnicode_CompareWithASCIIString(name, parameter + (parameter[0] == '!')) == 0;
+}
+
 int fl_arguments(const char *function, const char *const *names, PyObject *const *args, Py_ssize_t count,
                  PyObject *kwnames, PyObject **values)
 {
@@ -88,7 +93,7 @@ int fl_arguments(const char *function, const char *const *names, PyObject *const
     for (Py_ssize_t i = 0; kwnames != NULL && i < PyTuple_GET_SIZE(kwnames); i++) {
         PyObject *name = PyTuple_GET_ITEM(kwnames, i);
         Py_ssize_t at = 0;
-        while (names[at] != NULL && PyUnicode_CompareWithASCIIString(name, names[at]) != 0) {
+        while (names[at] != NULL && !is_named(name, names[at])) {
             at++;
         }
         if (names[at] == NULL || values[at] != NULL) {
@@ -96,6 +101,10 @@ int fl_arguments(const char *function, const char *const *names, PyObject *const
             return -1;
         }
         values[at] = args[count + i];
+    }
+    if (names[0][0] == '!' && values[0] == NULL) {
+        PyErr_Format(PyExc_TypeError, "%s() missing required argument '%s'", function, names[0] + 1);
+        return -1;
     }
     return 0;
 }

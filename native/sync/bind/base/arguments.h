@@ -5,7 +5,8 @@
 #include "sync/bind/base/state.h"
 #include "sync/wait/waitq.h"
 
-/* The arguments of a vectorcall by position or name; -1 with an exception set. `names` ends with NULL. */
+/* The arguments of a vectorcall by position or name; -1 with an exception set. `names` ends with NULL; the
+   first one must be given if it begins with ! */
 int fl_arguments(const char *function, const char *const *names, PyObject *const *args, Py_ssize_t count,
                  PyObject *kwnames, PyObject **values);
 

@@ -77,43 +77,54 @@ PyObject *fl_dict_get(PyObject *dict, PyObject *key)
     return found;
 }
 
-void fl_keep_last(PyObject **type, PyObject **value, PyObject **traceback)
+PyObject *fl_appended(PyObject *list, PyObject *one)
 {
-    Py_XDECREF(*type);
-    Py_XDECREF(*value);
-    Py_XDECREF(*traceback);
-    PyErr_Fetch(type, value, traceback);
+    if (one == NULL || PyList_Append(list, one) < 0) {
+        Py_CLEAR(list);
+    }
+    Py_XDECREF(one);
+    return list;
+}
+
+PyObject *fl_caught(void)
+{
+    PyObject *type, *error, *traceback;
+    PyErr_Fetch(&type, &error, &traceback);
+    PyErr_NormalizeException(&type, &error, &traceback);
+    if (traceback != NULL) {
+        PyException_SetTraceback(error, traceback);
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    return error;
+}
+
+void fl_raise_again(PyObject *error)
+{
+    PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(error)), error, PyException_GetTraceback(error));
 }
 
 /* In the main thread, between two instructions of Python. */
 static int raise_now(void *error)
 {
-    PyErr_SetObject((PyObject *)Py_TYPE((PyObject *)error), error);
-    Py_DECREF((PyObject *)error);
+    fl_raise_again(error);
     return -1;
 }
 
 void fl_raise_later(PyObject *where)
 {
-    PyObject *type, *error, *traceback;
-    PyErr_Fetch(&type, &error, &traceback);
-    PyErr_NormalizeException(&type, &error, &traceback);
+    PyObject *error = fl_caught();
     bool later = false;
-    if (PyErr_GivenExceptionMatches(type, PyExc_Warning)) { /* never a handler's */
+    if (PyErr_GivenExceptionMatches(error, PyExc_Warning)) { /* never a handler's */
     } else if (fl_in_main_thread() && PyInterpreterState_Get() == PyInterpreterState_Main()) {
-        if (traceback != NULL) {
-            PyException_SetTraceback(error, traceback);
-        }
         later = Py_AddPendingCall(raise_now, Py_NewRef(error)) == 0;
-    } else if (!PyErr_GivenExceptionMatches(type, PyExc_Exception)) { /* sent by PyThreadState_SetAsyncExc */
-        later = PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), type) == 1;
+    } else if (!PyErr_GivenExceptionMatches(error, PyExc_Exception)) { /* sent by PyThreadState_SetAsyncExc */
+        later = PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), (PyObject *)Py_TYPE(error)) == 1;
     }
     if (later) {
-        Py_XDECREF(type);
-        Py_XDECREF(error);
-        Py_XDECREF(traceback);
+        Py_DECREF(error);
         return;
     }
-    PyErr_Restore(type, error, traceback);
+    fl_raise_again(error);
     PyErr_WriteUnraisable(where);
 }

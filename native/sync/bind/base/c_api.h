@@ -39,9 +39,24 @@ PyObject *fl_record(PyTypeObject *type, const long *values, int count, int boole
    there, or an exception is set. */
 PyObject *fl_dict_get(PyObject *dict, PyObject *key);
 
-/* The exception that is set is to be raised later, in the place of one that came before; all are NULL at
-   first. */
-void fl_keep_last(PyObject **type, PyObject **value, PyObject **traceback);
+/* Puts this, whose reference it steals, at the end of the list, and returns the list; NULL with an exception
+   where either is NULL or it cannot be, and the list is gone. */
+PyObject *fl_appended(PyObject *list, PyObject *one);
+
+/* What a method returns: a truth value, or None; of -1 NULL, with the exception that is set. */
+static inline PyObject *fl_truth(int value)
+{
+    return value < 0 ? NULL : PyBool_FromLong(value);
+}
+static inline PyObject *fl_none(int outcome)
+{
+    return outcome < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+/* The exception that is set, with its traceback, which is set no more; and raises it again, whose reference
+   it steals. */
+PyObject *fl_caught(void);
+void fl_raise_again(PyObject *error);
 
 /* With an exception set where none can be raised, as that of a signal handler in what the mailbox calls of
    the loop: it is raised at this thread's next instruction of Python. Where handlers do not run it is an

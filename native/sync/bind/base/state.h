@@ -29,27 +29,27 @@
     PUBLIC(waiter_type, fl_waiter_spec)                                                                    \
     PUBLIC(countdown_type, fl_countdown_spec)                                                              \
     PUBLIC(rendezvous_type, fl_rendezvous_spec)                                                            \
-    PUBLIC(sending_type, fl_sending_spec)                                                                  \
-    PUBLIC(receiving_type, fl_receiving_spec)                                                              \
+    PUBLIC(end_type, fl_end_spec)                                                                          \
     PUBLIC(simple_queue_type, fl_simple_queue_spec)                                                        \
     PUBLIC(queue_type, fl_queue_spec)                                                                      \
     PUBLIC(lifo_type, fl_lifo_spec)                                                                        \
     PUBLIC(priority_type, fl_priority_spec)                                                                \
     PUBLIC(broadcast_type, fl_broadcast_spec)                                                              \
-    PUBLIC(reader_type, fl_reader_spec)                                                                    \
     PUBLIC(job_type, fl_job_spec)                                                                          \
     PUBLIC(job_queue_type, fl_job_queue_spec)                                                              \
     PUBLIC(worker_slot_type, fl_worker_slot_spec)                                                          \
     INNER(view_type, fl_view_spec)                                                                         \
     PUBLIC(segment_type, fl_segment_spec)
 
-/* Those over shared memory, whose base is Segment. */
-#define FL_SHARED_TYPES(X)                                                                                 \
-    X(fl_shm_lock_spec)                                                                                    \
-    X(fl_shm_permits_spec)                                                                                 \
-    X(fl_shm_event_spec)                                                                                   \
-    X(fl_shm_queue_spec)                                                                                   \
-    X(fl_shm_barrier_spec)
+/* Those whose base is another one: the field of that, and the spec. */
+#define FL_DERIVED_TYPES(X)                                                                                \
+    X(end_type, fl_sending_spec)                                                                           \
+    X(end_type, fl_receiving_spec)                                                                         \
+    X(segment_type, fl_shm_lock_spec)                                                                      \
+    X(segment_type, fl_shm_permits_spec)                                                                   \
+    X(segment_type, fl_shm_event_spec)                                                                     \
+    X(segment_type, fl_shm_queue_spec)                                                                     \
+    X(segment_type, fl_shm_barrier_spec)
 
 /* The records of the stub: the field of the state, the module that shows it, and its name. */
 #define FL_RECORDS(X)                                                                                      \
@@ -130,13 +130,11 @@ typedef struct {
 } fl_state;
 
 #define FL_SPEC(field, spec) extern PyType_Spec spec;
-#define FL_SHARED_SPEC(spec) extern PyType_Spec spec;
 #define FL_FUNCTION_TABLE(concern) extern PyMethodDef fl_##concern##_functions[];
 FL_TYPES(FL_SPEC, FL_SPEC)
-FL_SHARED_TYPES(FL_SHARED_SPEC)
+FL_DERIVED_TYPES(FL_SPEC)
 FL_FUNCTIONS(FL_FUNCTION_TABLE)
 #undef FL_FUNCTION_TABLE
-#undef FL_SHARED_SPEC
 #undef FL_SPEC
 
 static inline fl_state *fl_state_of(PyObject *module)
@@ -144,13 +142,18 @@ static inline fl_state *fl_state_of(PyObject *module)
     return (fl_state *)PyModule_GetState(module);
 }
 
-/* Of a type of ours, which cannot be changed, or of one that Python derived from it. */
-static inline fl_state *fl_type_state(PyTypeObject *type)
+/* A type of ours, which cannot be changed, by itself or by one that Python derived from it. */
+static inline PyTypeObject *fl_own_type(PyTypeObject *type)
 {
     while (!(type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE)) {
         type = type->tp_base;
     }
-    return (fl_state *)PyType_GetModuleState(type);
+    return type;
+}
+
+static inline fl_state *fl_type_state(PyTypeObject *type)
+{
+    return (fl_state *)PyType_GetModuleState(fl_own_type(type));
 }
 
 /* What the stub says of a function of the module (FL_DOC(module, name)), of a method or of a type; see

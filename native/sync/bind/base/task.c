@@ -33,6 +33,46 @@ PyObject *fl_asyncio_task(fl_state *state, PyObject *loop)
 #endif
 }
 
+/* When this thread last found that a task of asyncio's runs, and of which loop, which may be gone. */
+static _Thread_local struct {
+#ifndef PYPY_VERSION
+    fl_py_turn turn;
+#endif
+    uint32_t generation;
+    const PyObject *loop;
+} of_task FL_THREAD_LOCAL_MODEL;
+
+bool fl_runs_task_still(const PyObject *loop)
+{
+#ifdef PYPY_VERSION
+    (void)loop;
+    return false;
+#else
+    return loop != NULL && of_task.loop == loop && of_task.generation == fl_fork_generation &&
+           fl_py_turn_lasts(&of_task.turn);
+#endif
+}
+
+bool fl_runs_task_of(fl_state *state, const PyObject *loop)
+{
+    if (fl_runs_task_still(loop)) {
+        return true;
+    }
+    PyObject *here = fl_running_loop(state);
+    PyObject *task = here != NULL && here == loop ? fl_asyncio_task(state, here) : NULL;
+    bool runs = task != NULL;
+    Py_XDECREF(here);
+    Py_XDECREF(task);
+#ifndef PYPY_VERSION
+    if (runs) {
+        of_task.turn = fl_py_turn_here();
+        of_task.generation = fl_fork_generation;
+        of_task.loop = loop;
+    }
+#endif
+    return runs;
+}
+
 /* trio's variable of each thread has a task while one runs there. Its dictionary is asked: an attribute that
    is not there is an exception, which costs more than all the rest. */
 static PyObject *trio_task(fl_state *state, PyObject *context)
@@ -150,8 +190,7 @@ int fl_task_ended(fl_state *state, PyObject *task)
 
 static PyObject *task_ended(PyObject *module, PyObject *task)
 {
-    int ended = fl_task_ended(fl_state_of(module), task);
-    return ended < 0 ? NULL : PyBool_FromLong(ended);
+    return fl_truth(fl_task_ended(fl_state_of(module), task));
 }
 
 fl_atomic(uint32_t) fl_naming_tasks;

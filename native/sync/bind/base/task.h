@@ -17,6 +17,12 @@ PyObject *fl_running_loop(fl_state *state);
 /* The task of this loop that runs in this thread, the same way. */
 PyObject *fl_asyncio_task(fl_state *state, PyObject *loop);
 
+/* Whether this loop of asyncio's runs a task in this thread; with an exception, which may be set, no. Once it
+   was asked it is known as long as that step of the task runs (fl_runs_task_still): up to 3.11 asking for the
+   loop is a system call. */
+bool fl_runs_task_of(fl_state *state, const PyObject *loop);
+bool fl_runs_task_still(const PyObject *loop);
+
 /* Before a thread waits: -1 with a DeadlockError, if a task runs in it, unless blocking is allowed there. */
 int fl_refuse_to_block(fl_state *state);
 

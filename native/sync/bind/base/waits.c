@@ -137,10 +137,7 @@ static PyObject *stack_of(const fl_parked *parked)
         PyFrameObject *back = PyFrame_GetBack(frame);
         PyObject *place = Py_BuildValue("(Ni)", (PyObject *)PyFrame_GetCode(frame),
                                         PyFrame_GetLineNumber(frame));
-        if (place == NULL || PyList_Append(stack, place) < 0) {
-            Py_CLEAR(stack);
-        }
-        Py_XDECREF(place);
+        stack = fl_appended(stack, place);
         Py_DECREF(frame);
         frame = back;
     }
@@ -206,11 +203,7 @@ static PyObject *waits(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored)
     for (size_t i = 0; i < found.count; i++) {
         sight *seen = &found.at[i];
         if (result != NULL && !seen->over) {
-            PyObject *made = as_tuple(seen);
-            if (made == NULL || PyList_Append(result, made) < 0) {
-                Py_CLEAR(result);
-            }
-            Py_XDECREF(made);
+            result = fl_appended(result, as_tuple(seen));
         }
         Py_XDECREF(seen->what);
         Py_XDECREF(seen->future);

@@ -28,14 +28,33 @@ static inline fl_state *fl_wrapper_state(PyObject *wrapper)
     return fl_type_state(Py_TYPE(wrapper));
 }
 
-/* What every type of wrappers has: weak references. */
+/* What every type of wrappers has: weak references, and an end, at which tp_clear lets go of what it refers
+   to. */
 extern PyMemberDef fl_wrapper_members[];
-#define FL_WRAPPER_SLOTS(type, prefix) {Py_tp_members, fl_wrapper_members}, FL_SLOTS(type, prefix)
+void fl_wrapper_dealloc(PyObject *self);
+#define FL_WRAPPER_SLOTS_AND(type, prefix, dealloc)                                                         \
+    {Py_tp_dealloc, (void *)(dealloc)}, {Py_tp_members, fl_wrapper_members}, FL_SLOTS(type, prefix)
+#define FL_WRAPPER_SLOTS(type, prefix) FL_WRAPPER_SLOTS_AND(type, prefix, fl_wrapper_dealloc)
 
 /* Allocates a wrapper of this type and takes over the reference to the wait queue; NULL (of the wait queue)
    is a MemoryError. */
 PyObject *fl_wrapper_new(PyTypeObject *type, fl_waitq *waitq);
-void fl_wrapper_dealloc(PyObject *self);
+
+/* "<Type ..., n waiting, at 0x...>", with what the format says. */
+PyObject *fl_wrapper_repr(PyObject *self, const char *format, ...);
+
+/* A wrapper that refers to another one as long as it is there: a condition to its lock, a view to what it is
+   a view of. */
+typedef struct {
+    fl_wrapper wrapper;
+    PyObject *of;
+} fl_part;
+/* Over the same wait queue; NULL with an exception. */
+PyObject *fl_part_new(PyTypeObject *type, PyObject *of);
+int fl_part_traverse(PyObject *self, visitproc visit, void *arg);
+void fl_part_dealloc(PyObject *self);
+#define FL_PART_SLOTS(type, prefix)                                                                         \
+    {Py_tp_traverse, (void *)fl_part_traverse}, FL_WRAPPER_SLOTS_AND(type, prefix, fl_part_dealloc)
 
 /* What a wait returns beside 1 (taken), 0 (timed out) and -1 (an exception): the wait queue was closed. */
 #define FL_REFUSAL 2

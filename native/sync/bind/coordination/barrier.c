@@ -195,13 +195,6 @@ static int clear(PyObject *self)
     return 0;
 }
 
-static void dealloc(PyObject *self)
-{
-    PyObject_GC_UnTrack(self);
-    clear(self);
-    fl_wrapper_dealloc(self);
-}
-
 #define barrier_aenter barrier_wait_async
 
 static PyGetSetDef getters[] = {
@@ -213,7 +206,6 @@ static PyGetSetDef getters[] = {
 
 PyType_Spec fl_barrier_spec = FL_TYPE("fairlead.sync.Barrier", barrier, Py_TPFLAGS_HAVE_GC,
     {Py_tp_new, (void *)barrier_new},
-    {Py_tp_dealloc, (void *)dealloc},
     {Py_tp_traverse, (void *)traverse},
     {Py_tp_clear, (void *)clear},
     {Py_tp_repr, (void *)repr},

@@ -16,7 +16,7 @@
 
 int fl_condition_check_held(fl_condition_wrapper *self, const char *refusal)
 {
-    int held = self->as->is_held(self->lock);
+    int held = self->as->is_held(self->part.of);
     if (held == 0) {
         fl_raise(fl_wrapper_state((PyObject *)self), NotHeldError, refusal);
     }
@@ -25,10 +25,10 @@ int fl_condition_check_held(fl_condition_wrapper *self, const char *refusal)
 
 int fl_condition_begin(fl_condition_wrapper *self, fl_waiter *waiter, fl_lock_hold *before)
 {
-    waiter->request_moved = self->lock;
+    waiter->request_moved = self->part.of;
     waiter->since = fl_sem_resumed(fl_condition_lock_queue(self));
     fl_waitq_enter(waiter);
-    if (self->as->let_go(self->lock, before) < 0) {
+    if (self->as->let_go(self->part.of, before) < 0) {
         fl_condition_leave(waiter);
         return -1;
     }
@@ -50,37 +50,35 @@ static int wait_in_thread(fl_condition_wrapper *self, int64_t deadline)
 {
     fl_lock_hold before;
     const fl_stake stake = FL_HOLDER(fl_owner_thread());
-    fl_waiter *waiter = fl_waiter_for((PyObject *)self, self->wrapper.waitq, 1, stake);
+    fl_waiter *waiter = fl_waiter_for((PyObject *)self, self->part.wrapper.waitq, 1, stake);
     if (waiter == NULL || fl_condition_begin(self, waiter, &before) < 0) {
         if (waiter != NULL) {
             fl_thread_waiter_done(waiter);
         }
         return -1;
     }
-    PyObject *type = NULL, *value = NULL, *traceback = NULL; /* of signal handlers: the last one */
+    PyObject *error = NULL; /* of signal handlers: the last one */
     bool left = deadline == 0 && fl_waitq_leave(waiter, FL_TIMED_OUT);
     int outcome = left ? 0 : FL_AGAIN, looks = 0;
     while (!left && outcome != 1) {
         outcome = fl_sleep(waiter, deadline, &looks);
         left = outcome == 0;
         if (outcome < 0) {
-            fl_keep_last(&type, &value, &traceback);
+            Py_XSETREF(error, fl_caught());
             left = fl_condition_leave(waiter);
         }
     }
     fl_thread_waiter_done(waiter);
-    int failed = left ? fl_wait_thread_always(self->lock, fl_condition_lock_queue(self), stake) : 0;
-    self->as->hold_again(self->lock, before);
-    if (type != NULL && !left) {
+    int failed = left ? fl_wait_thread_always(self->part.of, fl_condition_lock_queue(self), stake) : 0;
+    self->as->hold_again(self->part.of, before);
+    if (error != NULL && !left) {
         fl_condition_notify_next(self);
     }
-    if (type != NULL && failed == 0) {
-        PyErr_Restore(type, value, traceback);
+    if (error != NULL && failed == 0) {
+        fl_raise_again(error);
         return -1;
     }
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
+    Py_XDECREF(error);
     return failed < 0 ? -1 : !left;
 }
 
@@ -106,23 +104,16 @@ static PyObject *condition_wait(PyObject *op, PyObject *const *args, Py_ssize_t 
     if (fl_timeout_argument("wait", args, count, kwnames, &deadline) < 0) {
         return NULL;
     }
-    int notified = wait_within((fl_condition_wrapper *)op, deadline);
-    return notified < 0 ? NULL : PyBool_FromLong(notified);
+    return fl_truth(wait_within((fl_condition_wrapper *)op, deadline));
 }
 
 static PyObject *condition_wait_for(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    static const char *const names[] = {"predicate", "timeout", NULL};
+    static const char *const names[] = {"!predicate", "timeout", NULL};
     PyObject *values[2], *result;
     int64_t deadline;
-    if (fl_arguments("wait_for", names, args, count, kwnames, values) < 0) {
-        return NULL;
-    }
-    if (values[0] == NULL) {
-        PyErr_SetString(PyExc_TypeError, "wait_for() missing required argument 'predicate'");
-        return NULL;
-    }
-    if (fl_deadline_parse(NULL, values[1], &deadline) < 0) {
+    if (fl_arguments("wait_for", names, args, count, kwnames, values) < 0 ||
+        fl_deadline_parse(NULL, values[1], &deadline) < 0) {
         return NULL;
     }
     while (fl_condition_ask(values[0], &result) == 0 &&
@@ -175,7 +166,7 @@ static PyObject *condition_notify_all(PyObject *op, PyObject *Py_UNUSED(ignored)
     static PyObject *condition_##name(PyObject *op, PyObject *ignored)                                     \
     {                                                                                                      \
         fl_condition_wrapper *self = (fl_condition_wrapper *)op;                                           \
-        return self->as->name(self->lock, ignored);                                                        \
+        return self->as->name(self->part.of, ignored);                                                     \
     }
 AS_THE_LOCK(enter)
 AS_THE_LOCK(aenter)
@@ -198,7 +189,7 @@ static PyObject *condition_aexit(PyObject *op, PyObject *const *Py_UNUSED(args),
 static PyObject *condition_acquire(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     fl_condition_wrapper *self = (fl_condition_wrapper *)op;
-    return self->as->acquire(self->lock, args, count, kwnames);
+    return self->as->acquire(self->part.of, args, count, kwnames);
 }
 
 static PyObject *condition_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
@@ -207,7 +198,7 @@ static PyObject *condition_statistics(PyObject *op, PyObject *Py_UNUSED(ignored)
     PyObject *record = PyStructSequence_New(fl_wrapper_state(op)->condition_statistics);
     if (record != NULL) {
         PyObject *waiting = PyLong_FromUnsignedLong(fl_waitq_waiting(fl_wrapper_waitq(op)));
-        PyObject *lock = self->as->statistics(self->lock, NULL);
+        PyObject *lock = self->as->statistics(self->part.of, NULL);
         PyStructSequence_SetItem(record, 0, waiting);
         PyStructSequence_SetItem(record, 1, lock);
         if (waiting == NULL || lock == NULL) {
@@ -219,14 +210,14 @@ static PyObject *condition_statistics(PyObject *op, PyObject *Py_UNUSED(ignored)
 
 static PyObject *get_lock(PyObject *op, void *Py_UNUSED(closure))
 {
-    return Py_NewRef(((fl_condition_wrapper *)op)->lock);
+    return Py_NewRef(((fl_part *)op)->of);
 }
 
 static PyObject *repr(PyObject *op)
 {
     fl_condition_wrapper *self = (fl_condition_wrapper *)op;
     unsigned waiting = fl_waitq_waiting(fl_wrapper_waitq(op));
-    return PyUnicode_FromFormat("<fairlead.sync.Condition %R, %u waiting>", self->lock, waiting);
+    return PyUnicode_FromFormat("<fairlead.sync.Condition %R, %u waiting>", self->part.of, waiting);
 }
 
 /* Steals the reference to the queue. */
@@ -234,7 +225,7 @@ static PyObject *with_lock(PyTypeObject *type, PyObject *lock, fl_waitq *waitq)
 {
     fl_condition_wrapper *self = (fl_condition_wrapper *)fl_wrapper_new(type, waitq);
     if (self != NULL) {
-        self->lock = Py_NewRef(lock);
+        self->part.of = Py_NewRef(lock);
         bool again = Py_IS_TYPE(lock, fl_wrapper_state(lock)->rlock_type);
         self->as = again ? &fl_rlock_as_lock : &fl_lock_as_lock;
     }
@@ -279,22 +270,6 @@ PyObject *fl_condition_with(PyObject *lock, fl_waitq *waitq)
     return with_lock(fl_wrapper_state(lock)->condition_type, lock, waitq);
 }
 
-static int traverse(PyObject *op, visitproc visit, void *arg)
-{
-    Py_VISIT(Py_TYPE(op));
-    Py_VISIT(((fl_condition_wrapper *)op)->lock);
-    return 0;
-}
-
-static void dealloc(PyObject *op)
-{
-    PyObject_GC_UnTrack(op);
-    PyObject *lock = ((fl_condition_wrapper *)op)->lock;
-    ((fl_condition_wrapper *)op)->lock = NULL;
-    fl_wrapper_dealloc(op);
-    Py_XDECREF(lock);
-}
-
 static PyGetSetDef getters[] = {
     {"_lock", get_lock, NULL, "The lock.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
@@ -302,8 +277,6 @@ static PyGetSetDef getters[] = {
 
 PyType_Spec fl_condition_spec = FL_TYPE("fairlead.sync.Condition", fl_condition_wrapper, Py_TPFLAGS_HAVE_GC,
     {Py_tp_new, (void *)condition_new},
-    {Py_tp_traverse, (void *)traverse},
-    {Py_tp_dealloc, (void *)dealloc},
     {Py_tp_repr, (void *)repr},
     {Py_tp_getset, getters},
-    FL_WRAPPER_SLOTS(Condition, condition_));
+    FL_PART_SLOTS(Condition, condition_));

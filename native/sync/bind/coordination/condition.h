@@ -7,14 +7,13 @@
 #include "sync/coordination/condition.h"
 
 typedef struct {
-    fl_wrapper wrapper;
-    PyObject *lock;
+    fl_part part; /* of its lock */
     const fl_lock_kind *as;
 } fl_condition_wrapper;
 
 static inline fl_waitq *fl_condition_lock_queue(const fl_condition_wrapper *self)
 {
-    return fl_wrapper_waitq(self->lock);
+    return fl_wrapper_waitq(self->part.of);
 }
 
 /* 0: the caller holds it; -1: a NotHeldError, or another exception. */
@@ -28,7 +27,7 @@ int fl_condition_ask(PyObject *predicate, PyObject **result);
 
 static inline void fl_condition_notify_next(const fl_condition_wrapper *self)
 {
-    FL_WAKING(fl_condition_give(self->wrapper.waitq, 1));
+    FL_WAKING(fl_condition_give(self->part.wrapper.waitq, 1));
 }
 
 /* The awaitable of a task's or a greenlet's wait. predicate: the wait ends when that is true; NULL: with the

@@ -25,15 +25,7 @@ static PyObject *event_clear(PyObject *self, PyObject *Py_UNUSED(ignored))
 
 static PyObject *event_wait(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    int64_t deadline;
-    if (fl_timeout_argument("wait", args, count, kwnames, &deadline) < 0) {
-        return NULL;
-    }
-    int woken = fl_flag_is_set(fl_wrapper_waitq(self));
-    if (!woken && deadline > 0) {
-        woken = fl_wait_thread(self, fl_wrapper_waitq(self), 0, (fl_stake){0}, deadline);
-    }
-    return woken < 0 ? NULL : PyBool_FromLong(woken);
+    return fl_wait_for_zero("wait", self, args, count, kwnames);
 }
 
 static PyObject *event_wait_async(PyObject *self, PyObject *Py_UNUSED(ignored))
@@ -50,10 +42,7 @@ static PyObject *event_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 
 static PyObject *repr(PyObject *self)
 {
-    fl_waitq *waitq = fl_wrapper_waitq(self);
-    return PyUnicode_FromFormat("<%s %s, %u waiting, at %p>", Py_TYPE(self)->tp_name,
-                                fl_flag_is_set(waitq) ? "set" : "unset",
-                                (unsigned)fl_waitq_waiting(waitq), (void *)self);
+    return fl_wrapper_repr(self, "%s", fl_flag_is_set(fl_wrapper_waitq(self)) ? "set" : "unset");
 }
 
 static PyObject *change(PyObject *self, const char *method, PyObject *const *args, Py_ssize_t count,
@@ -103,10 +92,7 @@ static PyObject *get_value(PyObject *self, void *Py_UNUSED(closure))
 
 static PyObject *count_repr(PyObject *self)
 {
-    fl_waitq *waitq = fl_wrapper_waitq(self);
-    return PyUnicode_FromFormat("<%s value=%u, %u waiting, at %p>", Py_TYPE(self)->tp_name,
-                                (unsigned)fl_count_value(waitq), (unsigned)fl_waitq_waiting(waitq),
-                                (void *)self);
+    return fl_wrapper_repr(self, "value=%u", (unsigned)fl_count_value(fl_wrapper_waitq(self)));
 }
 
 static PyObject *countdown_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -140,13 +126,11 @@ static PyGetSetDef count_fields_got[] = {
 
 PyType_Spec fl_event_spec = FL_TYPE("fairlead.sync.Event", fl_wrapper, 0,
     {Py_tp_new, (void *)event_new},
-    {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)repr},
     FL_WRAPPER_SLOTS(Event, event_));
 
 PyType_Spec fl_countdown_spec = FL_TYPE("fairlead.sync.CountdownEvent", fl_wrapper, 0,
     {Py_tp_new, (void *)countdown_new},
-    {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)count_repr},
     {Py_tp_getset, count_fields_got},
     FL_WRAPPER_SLOTS(CountdownEvent, countdown_));

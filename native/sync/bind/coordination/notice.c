@@ -45,7 +45,7 @@ static fl_waiter *prepare(notice *self, PyObject *what, bool shielded)
     PyObject *future, *mailbox;
     fl_mailbox *body;
     uint64_t holder;
-    if (self->condition->as->owner(self->condition->lock, &holder) < 0) {
+    if (self->condition->as->owner(self->condition->part.of, &holder) < 0) {
         return NULL;
     }
     mailbox = fl_await_here(fl_wrapper_state(what), shielded, &self->awaitable.inner, &body, &future);
@@ -72,7 +72,7 @@ static void give_up(PyObject *op)
             FL_WAKING(fl_waiter_abandon(self->waiter, FL_CANCELLED)); /* releases the lock, if it has that */
             forget(self);
         }
-        fl_lost_note(self->condition->lock, self->before.depth);
+        fl_lost_note(self->condition->part.of, self->before.depth);
     }
     Py_CLEAR(self->before.task);
     Py_CLEAR(self->error);
@@ -86,7 +86,7 @@ static PySendResult finish(notice *self, PyObject **result)
     if (self->waiter != NULL) {
         forget(self);
     }
-    self->condition->as->hold_again(self->condition->lock, self->before);
+    self->condition->as->hold_again(self->condition->part.of, self->before);
     self->before.task = NULL;
     if (self->error == NULL && self->predicate != NULL) {
         self->phase = NEW;
@@ -102,8 +102,7 @@ static PySendResult finish(notice *self, PyObject **result)
     PyObject *error = self->error;
     self->error = NULL;
     *result = NULL;
-    PyErr_SetObject((PyObject *)Py_TYPE(error), error);
-    Py_DECREF(error);
+    fl_raise_again(error);
     return PYGEN_ERROR;
 }
 
@@ -150,7 +149,7 @@ static int retake(notice *self)
 {
     forget(self);
     self->phase = RETAKING;
-    self->waiter = prepare(self, self->condition->lock, true);
+    self->waiter = prepare(self, self->condition->part.of, true);
     return self->waiter == NULL ? -1 : fl_waitq_enter(self->waiter);
 }
 
@@ -162,15 +161,7 @@ static PySendResult raised(PyObject *op, PyObject **result)
         self->phase = OVER;
         return PYGEN_ERROR;
     }
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    if (traceback != NULL) {
-        PyException_SetTraceback(value, traceback);
-    }
-    Py_XDECREF(type);
-    Py_XDECREF(traceback);
-    Py_XSETREF(self->error, value);
+    Py_XSETREF(self->error, fl_caught());
     /* the mailbox found the future done, and has passed on the lock and the notification */
     bool lost = fl_load(&self->waiter->state, acquire) == FL_CANCELLED; /* pairs with its abandoning */
     bool leaves = self->phase == WAITING && fl_condition_leave(self->waiter);

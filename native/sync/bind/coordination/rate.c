@@ -15,24 +15,6 @@ static int64_t plus(int64_t date, int64_t wait)
     return wait < FL_FOREVER - date ? date + wait : FL_FOREVER;
 }
 
-/* As fl_wait_thread, in a greenlet; FL_NO_GREENLET: none calls. */
-static int wait_in_greenlet(PyObject *self, uint32_t wanted, int64_t deadline, int64_t latest)
-{
-    int here = fl_in_greenlet(fl_wrapper_state(self));
-    if (here <= 0) {
-        return here < 0 ? -1 : FL_NO_GREENLET;
-    }
-    fl_waitq *waitq = fl_wrapper_waitq(self);
-    if (plus(fl_rate_now(waitq), fl_rate_delay(waitq, wanted)) > latest) {
-        return 0;
-    }
-    PyObject *operation = fl_operation_new(fl_wrapper_state(self), self, wanted, NULL);
-    PyObject *result = fl_greenlet_wait(operation, deadline);
-    int outcome = result == NULL ? -1 : result == Py_True;
-    Py_XDECREF(result);
-    return outcome;
-}
-
 /* 1: taken; 0: not within the time, and this is known; -1: an exception. */
 static int take(PyObject *self, uint32_t wanted, int64_t wait)
 {
@@ -45,9 +27,13 @@ static int take(PyObject *self, uint32_t wanted, int64_t wait)
     }
     /* where its clock stands still a time-out is of that time, and a waiter is served before it is over */
     int64_t latest = plus(fl_rate_now(waitq), wait), deadline = fl_rate_stands(waitq) ? FL_FOREVER : latest;
-    int outcome = wait_in_greenlet(self, wanted, deadline, latest);
-    if (outcome != FL_NO_GREENLET) {
-        return outcome;
+    int outcome = fl_in_greenlet(fl_wrapper_state(self));
+    if (outcome < 0) {
+        return -1;
+    }
+    if (outcome > 0) {
+        bool late = plus(fl_rate_now(waitq), fl_rate_delay(waitq, wanted)) > latest;
+        return late ? 0 : fl_wait_greenlet(self, waitq, wanted, (fl_stake){0}, deadline);
     }
     fl_waiter *waiter = fl_waiter_for(self, waitq, wanted, (fl_stake){0});
     if (waiter == NULL) {
@@ -71,8 +57,7 @@ static PyObject *rate_acquire(PyObject *self, PyObject *const *args, Py_ssize_t 
             return NULL;
         }
     }
-    int taken = take(self, (uint32_t)wanted, wait);
-    return taken < 0 ? NULL : PyBool_FromLong(taken);
+    return fl_truth(take(self, (uint32_t)wanted, wait));
 }
 
 static PyObject *rate_acquire_async(PyObject *self, PyObject *const *args, Py_ssize_t count,
@@ -103,16 +88,13 @@ static PyObject *rate_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 static PyObject *repr(PyObject *self)
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
-    return PyUnicode_FromFormat("<%s %u of %u available, one each %lld ns, %u waiting, at %p>",
-                                Py_TYPE(self)->tp_name, (unsigned)fl_rate_available(waitq),
-                                (unsigned)waitq->limit, (long long)((fl_rate *)(void *)waitq)->interval,
-                                (unsigned)fl_waitq_waiting(waitq), (void *)self);
+    return fl_wrapper_repr(self, "%u of %u available, one each %lld ns", (unsigned)fl_rate_available(waitq),
+                           (unsigned)waitq->limit, (long long)((fl_rate *)(void *)waitq)->interval);
 }
 
 static PyObject *rate_enter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    int taken = take(self, 1, FL_FOREVER);
-    return taken < 0 ? NULL : PyBool_FromLong(taken);
+    return fl_truth(take(self, 1, FL_FOREVER));
 }
 
 static PyObject *rate_exit(PyObject *Py_UNUSED(self), PyObject *const *Py_UNUSED(args),
@@ -193,6 +175,5 @@ static PyObject *limiter_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 
 PyType_Spec fl_rate_spec = FL_TYPE("fairlead.sync.RateLimiter", fl_wrapper, 0,
     {Py_tp_new, (void *)limiter_new},
-    {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)repr},
     FL_WRAPPER_SLOTS(RateLimiter, rate_));

@@ -50,15 +50,7 @@ static PyObject *waiter_cancel(PyObject *op, PyObject *Py_UNUSED(ignored))
 
 static PyObject *waiter_wait(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    int64_t deadline;
-    if (fl_timeout_argument("wait", args, count, kwnames, &deadline) < 0) {
-        return NULL;
-    }
-    int woken = fl_flag_is_set(fl_wrapper_waitq(op));
-    if (!woken && deadline > 0) {
-        woken = fl_wait_thread(op, fl_wrapper_waitq(op), 0, (fl_stake){0}, deadline);
-    }
-    return woken < 0 ? NULL : PyBool_FromLong(woken);
+    return fl_wait_for_zero("wait", op, args, count, kwnames);
 }
 
 static PyObject *waiter_wait_async(PyObject *op, PyObject *Py_UNUSED(ignored))
@@ -95,13 +87,6 @@ static int clear(PyObject *op)
     return 0;
 }
 
-static void dealloc(PyObject *op)
-{
-    PyObject_GC_UnTrack(op);
-    clear(op);
-    fl_wrapper_dealloc(op);
-}
-
 static PyGetSetDef getters[] = {
     {"value", get_value, NULL, FL_DOC(Waiter, value), NULL},
     {NULL, NULL, NULL, NULL, NULL},
@@ -111,6 +96,5 @@ PyType_Spec fl_waiter_spec = FL_TYPE("fairlead.lowlevel.Waiter", lowlevel_waiter
     {Py_tp_new, (void *)waiter_new},
     {Py_tp_traverse, (void *)traverse},
     {Py_tp_clear, (void *)clear},
-    {Py_tp_dealloc, (void *)dealloc},
     {Py_tp_getset, getters},
     FL_WRAPPER_SLOTS(Waiter, waiter_));

@@ -24,19 +24,15 @@ typedef struct {
 } combiner;
 
 typedef struct {
-    fl_wrapper wrapper;
-    combiner *lock;
+    fl_part part; /* of the combiner */
     PyObject *function;      /* NULL once it has been run */
     PyObject *value, *error; /* then one of them is set, until it is taken */
 } section;
 
-static PyObject *section_new(combiner *lock, PyObject *function)
+static PyObject *section_new(PyObject *lock, PyObject *function)
 {
-    fl_waitq_ref(lock->wrapper.waitq);
-    section *self =
-        (section *)fl_wrapper_new(fl_wrapper_state((PyObject *)lock)->section_type, lock->wrapper.waitq);
+    section *self = (section *)fl_part_new(fl_wrapper_state(lock)->section_type, lock);
     if (self != NULL) {
-        self->lock = (combiner *)Py_NewRef(lock);
         self->function = Py_NewRef(function);
     }
     return (PyObject *)self;
@@ -45,31 +41,20 @@ static PyObject *section_new(combiner *lock, PyObject *function)
 static int section_traverse(PyObject *op, visitproc visit, void *arg)
 {
     section *self = (section *)op;
-    Py_VISIT(Py_TYPE(op));
-    Py_VISIT(self->lock);
     Py_VISIT(self->function);
     Py_VISIT(self->value);
     Py_VISIT(self->error);
-    return 0;
+    return fl_part_traverse(op, visit, arg);
 }
 
 static int section_clear(PyObject *op)
 {
     section *self = (section *)op;
-    Py_CLEAR(self->lock);
+    Py_CLEAR(self->part.of);
     Py_CLEAR(self->function);
     Py_CLEAR(self->value);
     Py_CLEAR(self->error);
     return 0;
-}
-
-static void section_dealloc(PyObject *op)
-{
-    PyObject_GC_UnTrack(op);
-    Py_TRASHCAN_BEGIN(op, section_dealloc)
-    section_clear(op);
-    fl_wrapper_dealloc(op);
-    Py_TRASHCAN_END
 }
 
 /* By the holder. */
@@ -79,14 +64,7 @@ static void section_run(section *self)
     self->function = NULL;
     self->value = PyObject_CallNoArgs(function);
     if (self->value == NULL) {
-        PyObject *type, *traceback;
-        PyErr_Fetch(&type, &self->error, &traceback);
-        PyErr_NormalizeException(&type, &self->error, &traceback);
-        if (traceback != NULL) {
-            PyException_SetTraceback(self->error, traceback);
-        }
-        Py_XDECREF(type);
-        Py_XDECREF(traceback);
+        self->error = fl_caught();
     }
     Py_DECREF(function);
 }
@@ -97,8 +75,7 @@ static PyObject *section_take(section *self)
     PyObject *value = self->value, *error = self->error;
     self->value = self->error = NULL;
     if (value == NULL) {
-        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
-        Py_DECREF(error);
+        fl_raise_again(error);
     }
     return value;
 }
@@ -157,7 +134,7 @@ static PyObject *combiner_run(PyObject *op, PyObject *function)
     if (fl_refuse_to_block(fl_wrapper_state(op)) < 0) {
         return NULL;
     }
-    PyObject *mine = section_new(self, function);
+    PyObject *mine = section_new(op, function);
     if (mine == NULL) {
         return NULL;
     }
@@ -169,26 +146,23 @@ static PyObject *combiner_run(PyObject *op, PyObject *function)
     bool leads = fl_waitq_enter(waiter);
     PyObject *value = NULL;
     if (!leads) {
-        PyObject *type = NULL, *error = NULL, *traceback = NULL; /* of a handler, while another runs it */
+        PyObject *error = NULL; /* of a handler, while another runs it */
         int outcome, looks = 0;
         do {
             outcome = fl_sleep(waiter, FL_FOREVER, &looks);
             if (outcome < 0) {
-                Py_XDECREF(type);
-                Py_XDECREF(error);
-                Py_XDECREF(traceback);
-                PyErr_Fetch(&type, &error, &traceback);
+                Py_XSETREF(error, fl_caught());
             }
-        } while (outcome != 1 && (type == NULL || !fl_waitq_leave(waiter, FL_CANCELLED)));
+        } while (outcome != 1 && (error == NULL || !fl_waitq_leave(waiter, FL_CANCELLED)));
         leads = outcome == 1 && fl_load(&waiter->state, acquire) == FL_GRANTED; /* pairs with the grant */
-        if (type != NULL && leads) {
+        if (error != NULL && leads) {
             FL_WAKING(fl_combine_pass(waitq));
             leads = false;
-        } else if (type == NULL && !leads) {
+        } else if (error == NULL && !leads) {
             value = section_take((section *)mine);
         }
-        if (type != NULL) {
-            PyErr_Restore(type, error, traceback);
+        if (error != NULL) {
+            fl_raise_again(error);
         }
     }
     fl_thread_waiter_done(waiter);
@@ -207,13 +181,13 @@ static PyObject *finish(PyObject *op, fl_end Py_UNUSED(end))
     if (self->function == NULL) {
         return section_take(self);
     }
-    fl_combine_lead(self->wrapper.waitq);
-    return lead(self->lock, self->function);
+    fl_combine_lead(fl_wrapper_waitq(op));
+    return lead((combiner *)self->part.of, self->function);
 }
 
 static PyObject *combiner_run_async(PyObject *op, PyObject *function)
 {
-    PyObject *mine = section_new((combiner *)op, function);
+    PyObject *mine = section_new(op, function);
     PyObject *operation = mine == NULL ? NULL : fl_operation_new(fl_wrapper_state(op), mine, 0, finish);
     Py_XDECREF(mine);
     return operation;
@@ -241,10 +215,7 @@ static PyObject *combiner_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 
 static PyObject *repr(PyObject *op)
 {
-    fl_waitq *waitq = fl_wrapper_waitq(op);
-    return PyUnicode_FromFormat("<%s %s, %u waiting, at %p>", Py_TYPE(op)->tp_name,
-                                held(waitq) ? "locked" : "unlocked", (unsigned)fl_waitq_waiting(waitq),
-                                (void *)op);
+    return fl_wrapper_repr(op, "%s", held(fl_wrapper_waitq(op)) ? "locked" : "unlocked");
 }
 
 static PyObject *combiner_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -264,7 +235,6 @@ static PyObject *combiner_new(PyTypeObject *type, PyObject *args, PyObject *kwar
 
 PyType_Spec fl_combiner_spec = FL_TYPE("fairlead.sync.extra.Combiner", combiner, 0,
     {Py_tp_new, (void *)combiner_new},
-    {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)repr},
     FL_WRAPPER_SLOTS(Combiner, combiner_));
 
@@ -272,6 +242,6 @@ PyType_Spec fl_section_spec = FL_TYPE("fairlead.sync.Section", section,
     Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     {Py_tp_traverse, (void *)section_traverse},
     {Py_tp_clear, (void *)section_clear},
-    {Py_tp_dealloc, (void *)section_dealloc},
+    {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_members, fl_wrapper_members},
     {0, NULL});

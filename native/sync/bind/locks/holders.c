@@ -81,11 +81,6 @@ PyObject *fl_holders_append(PyObject *list, uint64_t owner, PyObject *task, bool
     if (list == NULL || owner == 0) {
         return list;
     }
-    PyObject *holder = Py_BuildValue("(KOO)", (unsigned long long)owner, task == NULL ? Py_None : task,
-                                     alone ? Py_True : Py_False);
-    if (holder == NULL || PyList_Append(list, holder) < 0) {
-        Py_CLEAR(list);
-    }
-    Py_XDECREF(holder);
-    return list;
+    return fl_appended(list, Py_BuildValue("(KOO)", (unsigned long long)owner,
+                                           task == NULL ? Py_None : task, alone ? Py_True : Py_False));
 }

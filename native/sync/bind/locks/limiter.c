@@ -65,11 +65,13 @@ static int lend(PyObject *self, PyObject *loan)
     if (first == loan) {
         return 1;
     }
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *error = first == NULL ? fl_caught() : NULL;
     fl_permits_give(fl_wrapper_waitq(self), 1);
-    PyErr_Restore(type, value, traceback);
-    return first == NULL ? -1 : raise_second(self);
+    if (error == NULL) {
+        return raise_second(self);
+    }
+    fl_raise_again(error);
+    return -1;
 }
 
 /* Whether the borrower of a loan has ended, and has the token still; -1: an exception. */
@@ -133,7 +135,7 @@ static PyObject *acquire(PyObject *self, PyObject *loan, int64_t deadline)
         taken = lend(self, loan);
     }
     Py_XDECREF(loan);
-    return taken < 0 ? NULL : PyBool_FromLong(taken);
+    return fl_truth(taken);
 }
 
 /* Of a task. What is taken at once is lent at once, and nothing is left for `finish`. */
@@ -218,12 +220,12 @@ static PyObject *limiter_acquire_on_behalf_of_async(PyObject *self, PyObject *bo
 
 static PyObject *limiter_release(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    return release(self) < 0 ? NULL : Py_NewRef(Py_None);
+    return fl_none(release(self));
 }
 
 static PyObject *limiter_release_on_behalf_of(PyObject *self, PyObject *borrower)
 {
-    return take_back(self, borrower) < 0 ? NULL : Py_NewRef(Py_None);
+    return fl_none(take_back(self, borrower));
 }
 
 static PyObject *limiter_enter(PyObject *self, PyObject *Py_UNUSED(ignored))
@@ -383,9 +385,11 @@ static int clear(PyObject *self)
 
 static void dealloc(PyObject *self)
 {
+    PyObject *loans = lent(self);
     PyObject_GC_UnTrack(self);
-    Py_XDECREF(lent(self));
+    ((limiter *)self)->lent = NULL;
     fl_wrapper_dealloc(self);
+    Py_XDECREF(loans);
 }
 
 static PyGetSetDef getters[] = {
@@ -399,7 +403,6 @@ PyType_Spec fl_limiter_spec = FL_TYPE("fairlead.sync.CapacityLimiter", limiter, 
     {Py_tp_new, (void *)limiter_new},
     {Py_tp_traverse, (void *)traverse},
     {Py_tp_clear, (void *)clear},
-    {Py_tp_dealloc, (void *)dealloc},
     {Py_tp_repr, (void *)limiter_repr},
     {Py_tp_getset, getters},
-    FL_WRAPPER_SLOTS(CapacityLimiter, limiter_));
+    FL_WRAPPER_SLOTS_AND(CapacityLimiter, limiter_, dealloc));

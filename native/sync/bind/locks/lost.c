@@ -71,10 +71,11 @@ void fl_lost_clear_slow(PyObject *lock)
     }
 }
 
-void fl_lost_free(PyObject *lock)
+void fl_lock_dealloc(PyObject *lock)
 {
     for (struct fl_lost *next, *lost = first(lock); lost != NULL; lost = next) {
         next = lost->next;
         PyMem_RawFree(lost);
     }
+    fl_wrapper_dealloc(lock);
 }

@@ -37,7 +37,7 @@ static inline void fl_lost_clear(PyObject *lock)
     }
 }
 
-/* With the lock's object. */
-void fl_lost_free(PyObject *lock);
+/* The end of the lock's object, with its notes. */
+void fl_lock_dealloc(PyObject *lock);
 
 #endif

@@ -68,18 +68,13 @@ static int give(PyObject *self, uint32_t count)
     return -1;
 }
 
-static PyObject *truth(int value)
-{
-    return value < 0 ? NULL : PyBool_FromLong(value);
-}
-
 static PyObject *lock_acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
     int64_t deadline;
     if (fl_acquire_arguments("acquire", args, count, kwnames, &deadline) < 0) {
         return NULL;
     }
-    return truth(take(self, 1, deadline));
+    return fl_truth(take(self, 1, deadline));
 }
 
 static PyObject *semaphore_acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
@@ -94,7 +89,7 @@ static PyObject *semaphore_acquire(PyObject *self, PyObject *const *args, Py_ssi
             return NULL;
         }
     }
-    return truth(take(self, (uint32_t)wanted, deadline));
+    return fl_truth(take(self, (uint32_t)wanted, deadline));
 }
 
 static PyObject *finish_lock(PyObject *self, fl_end end)
@@ -121,7 +116,7 @@ static PyObject *semaphore_acquire_async(PyObject *self, PyObject *const *args, 
 
 static PyObject *lock_release(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    return give(self, 1) < 0 ? NULL : Py_NewRef(Py_None);
+    return fl_none(give(self, 1));
 }
 
 static PyObject *semaphore_release(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
@@ -158,23 +153,17 @@ static PyObject *lock_holders(PyObject *self, PyObject *Py_UNUSED(ignored))
 
 static PyObject *lock_repr(PyObject *self)
 {
-    fl_waitq *waitq = fl_wrapper_waitq(self);
-    return PyUnicode_FromFormat("<%s %s, %u waiting, at %p>", Py_TYPE(self)->tp_name,
-                                fl_sem_value(waitq) == 0 ? "locked" : "unlocked",
-                                (unsigned)fl_waitq_waiting(waitq), (void *)self);
+    return fl_wrapper_repr(self, "%s", fl_sem_value(fl_wrapper_waitq(self)) == 0 ? "locked" : "unlocked");
 }
 
 static PyObject *semaphore_repr(PyObject *self)
 {
-    fl_waitq *waitq = fl_wrapper_waitq(self);
-    return PyUnicode_FromFormat("<%s value=%u, %u waiting, at %p>", Py_TYPE(self)->tp_name,
-                                (unsigned)fl_sem_value(waitq), (unsigned)fl_waitq_waiting(waitq),
-                                (void *)self);
+    return fl_wrapper_repr(self, "value=%u", (unsigned)fl_sem_value(fl_wrapper_waitq(self)));
 }
 
 static PyObject *semaphore_enter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    return truth(take(self, 1, FL_FOREVER));
+    return fl_truth(take(self, 1, FL_FOREVER));
 }
 
 static PyObject *semaphore_exit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
@@ -290,27 +279,18 @@ const fl_lock_kind fl_lock_as_lock = {
     .statistics = lock_statistics,
 };
 
-static void lock_dealloc(PyObject *self)
-{
-    fl_lost_free(self);
-    fl_wrapper_dealloc(self);
-}
-
 PyType_Spec fl_lock_spec = FL_TYPE("fairlead.sync.Lock", fl_wrapper, 0,
     {Py_tp_new, (void *)lock_new},
-    {Py_tp_dealloc, (void *)lock_dealloc},
     {Py_tp_repr, (void *)lock_repr},
     {Py_tp_getset, lock_fields_got},
-    FL_WRAPPER_SLOTS(Lock, lock_));
+    FL_WRAPPER_SLOTS_AND(Lock, lock_, fl_lock_dealloc));
 
 PyType_Spec fl_semaphore_spec = FL_TYPE("fairlead.sync.Semaphore", fl_wrapper, 0,
     {Py_tp_new, (void *)semaphore_new},
-    {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)semaphore_repr},
     FL_WRAPPER_SLOTS(Semaphore, semaphore_));
 
 PyType_Spec fl_bounded_spec = FL_TYPE("fairlead.sync.BoundedSemaphore", fl_wrapper, 0,
     {Py_tp_new, (void *)bounded_new},
-    {Py_tp_dealloc, (void *)fl_wrapper_dealloc},
     {Py_tp_repr, (void *)semaphore_repr},
     FL_WRAPPER_SLOTS(BoundedSemaphore, semaphore_));

@@ -239,8 +239,7 @@ static PyObject *rlock_acquire(PyObject *self, PyObject *const *args, Py_ssize_t
     if (fl_acquire_arguments("acquire", args, count, kwnames, &deadline) < 0) {
         return NULL;
     }
-    int taken = take(self, deadline);
-    return taken < 0 ? NULL : PyBool_FromLong(taken);
+    return fl_truth(take(self, deadline));
 }
 
 static PyObject *rlock_acquire_async(PyObject *self, PyObject *Py_UNUSED(ignored))
@@ -250,10 +249,7 @@ static PyObject *rlock_acquire_async(PyObject *self, PyObject *Py_UNUSED(ignored
 
 static PyObject *rlock_release(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    if (release_once(self) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return fl_none(release_once(self));
 }
 
 static PyObject *rlock_locked(PyObject *self, PyObject *Py_UNUSED(ignored))
@@ -291,16 +287,13 @@ static PyObject *rlock_holders(PyObject *self, PyObject *Py_UNUSED(ignored))
 
 static PyObject *repr(PyObject *self)
 {
-    fl_waitq *waitq = fl_wrapper_waitq(self);
-    return PyUnicode_FromFormat("<%s %s count=%u, %u waiting, at %p>", Py_TYPE(self)->tp_name,
-                                fl_sem_value(waitq) == 0 ? "locked" : "unlocked", (unsigned)depth_of(self),
-                                (unsigned)fl_waitq_waiting(waitq), (void *)self);
+    const char *state = fl_sem_value(fl_wrapper_waitq(self)) == 0 ? "locked" : "unlocked";
+    return fl_wrapper_repr(self, "%s count=%u", state, (unsigned)depth_of(self));
 }
 
 static PyObject *rlock_enter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    int taken = take(self, FL_FOREVER);
-    return taken < 0 ? NULL : PyBool_FromLong(taken);
+    return fl_truth(take(self, FL_FOREVER));
 }
 
 static PyObject *rlock_exit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
@@ -320,8 +313,7 @@ static PyObject *rlock_aexit(PyObject *self, PyObject *const *Py_UNUSED(args), P
 
 static PyObject *rlock_is_owned(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    int mine = is_mine(self);
-    return mine < 0 ? NULL : PyBool_FromLong(mine);
+    return fl_truth(is_mine(self));
 }
 
 static PyObject *rlock_recursion_count(PyObject *self, PyObject *Py_UNUSED(ignored))
@@ -359,10 +351,7 @@ static PyObject *rlock_acquire_restore(PyObject *self, PyObject *held)
     uint64_t holder = task == Py_None ? fl_owner_thread() : fl_owner_task();
     int raised = fl_wait_thread_always(self, fl_wrapper_waitq(self), FL_HOLDER(holder));
     hold(self, task == Py_None ? NULL : Py_NewRef(task), depth);
-    if (raised < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return fl_none(raised);
 }
 
 static PyObject *rlock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -385,14 +374,6 @@ static int clear(PyObject *self)
 {
     Py_CLEAR(((rlock *)self)->holder);
     return 0;
-}
-
-static void dealloc(PyObject *self)
-{
-    PyObject_GC_UnTrack(self);
-    clear(self);
-    fl_lost_free(self);
-    fl_wrapper_dealloc(self);
 }
 
 /* It tells a thread's first greenlet, which is the thread, from the others. */
@@ -423,8 +404,7 @@ const fl_lock_kind fl_rlock_as_lock = {
 
 PyType_Spec fl_rlock_spec = FL_TYPE("fairlead.sync.RLock", rlock, Py_TPFLAGS_HAVE_GC,
     {Py_tp_new, (void *)rlock_new},
-    {Py_tp_dealloc, (void *)dealloc},
     {Py_tp_traverse, (void *)traverse},
     {Py_tp_clear, (void *)clear},
     {Py_tp_repr, (void *)repr},
-    FL_WRAPPER_SLOTS(RLock, rlock_));
+    FL_WRAPPER_SLOTS_AND(RLock, rlock_, fl_lock_dealloc));

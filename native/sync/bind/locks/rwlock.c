@@ -9,8 +9,7 @@ static PyObject *side_acquire(PyObject *op, PyObject *const *args, Py_ssize_t co
     if (fl_acquire_arguments("acquire", args, count, kwnames, &deadline) < 0) {
         return NULL;
     }
-    int taken = fl_rwlock_come_in(op, deadline);
-    return taken < 0 ? NULL : PyBool_FromLong(taken);
+    return fl_truth(fl_rwlock_come_in(op, deadline));
 }
 
 static PyObject *side_acquire_async(PyObject *op, PyObject *Py_UNUSED(ignored))
@@ -21,10 +20,7 @@ static PyObject *side_acquire_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 
 static PyObject *side_release(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    if (fl_rwlock_leave(fl_rwlock_of_view(op), ((fl_rwlock_view *)op)->mode, FL_RW_NONE) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return fl_none(fl_rwlock_leave(fl_rwlock_of_view(op), ((fl_rwlock_view *)op)->mode, FL_RW_NONE));
 }
 
 static PyObject *side_locked(PyObject *op, PyObject *Py_UNUSED(ignored))
@@ -50,8 +46,7 @@ static PyObject *side_holders(PyObject *op, PyObject *Py_UNUSED(ignored))
 
 static PyObject *side_enter(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    int taken = fl_rwlock_come_in(op, FL_FOREVER);
-    return taken < 0 ? NULL : PyBool_FromLong(taken);
+    return fl_truth(fl_rwlock_come_in(op, FL_FOREVER));
 }
 
 static PyObject *side_exit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))
@@ -77,38 +72,19 @@ static const char *const mode_names[] = {"", "reading", "upgradable", "writing"}
 static PyObject *side_repr(PyObject *op)
 {
     const fl_rwlock_view *view = (fl_rwlock_view *)op;
-    return PyUnicode_FromFormat("<%s %s of %R>", Py_TYPE(op)->tp_name, mode_names[view->mode], view->lock);
-}
-
-static int side_traverse(PyObject *op, visitproc visit, void *arg)
-{
-    Py_VISIT(Py_TYPE(op));
-    Py_VISIT(((fl_rwlock_view *)op)->lock);
-    return 0;
-}
-
-static void side_dealloc(PyObject *op)
-{
-    PyObject_GC_UnTrack(op);
-    Py_CLEAR(((fl_rwlock_view *)op)->lock);
-    fl_wrapper_dealloc(op);
+    return PyUnicode_FromFormat("<%s %s of %R>", Py_TYPE(op)->tp_name, mode_names[view->mode], view->part.of);
 }
 
 PyType_Spec fl_side_spec = FL_TYPE("fairlead.sync.RWLockView", fl_rwlock_view,
     Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    {Py_tp_dealloc, (void *)side_dealloc},
-    {Py_tp_traverse, (void *)side_traverse},
     {Py_tp_repr, (void *)side_repr},
-    FL_WRAPPER_SLOTS(RWLockView, side_));
+    FL_PART_SLOTS(RWLockView, side_));
 
 /* A view is made when it is asked for: kept in the lock it would be a cycle. */
 static PyObject *view(PyObject *op, void *mode)
 {
-    fl_waitq *waitq = fl_wrapper_waitq(op);
-    fl_waitq_ref(waitq);
-    fl_rwlock_view *made = (fl_rwlock_view *)fl_wrapper_new(fl_wrapper_state(op)->side_type, waitq);
+    fl_rwlock_view *made = (fl_rwlock_view *)fl_part_new(fl_wrapper_state(op)->side_type, op);
     if (made != NULL) {
-        made->lock = Py_NewRef(op);
         made->mode = (uint32_t)(uintptr_t)mode;
     }
     return (PyObject *)made;
@@ -116,25 +92,7 @@ static PyObject *view(PyObject *op, void *mode)
 
 static PyObject *rwlock_downgrade(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    fl_rwlock *self = fl_rwlock_begin(op);
-    fl_caller me;
-    if (fl_caller_here(op, &me) < 0) {
-        return NULL;
-    }
-    fl_rw_mode inside = FL_RW_NONE;
-    FL_BEGIN_CRITICAL(self);
-    const fl_rw_hold *hold = fl_holders_find(&self->holders, &me);
-    inside = hold == NULL ? FL_RW_NONE : fl_rwlock_level(hold);
-    FL_END_CRITICAL();
-    Py_XDECREF(me.task);
-    if (inside < FL_RW_UPGRADE) {
-        return fl_raise(fl_wrapper_state(op), NotHeldError,
-                        "cannot downgrade: hold `writing` or `upgradable` first");
-    }
-    if (fl_rwlock_leave(self, inside, FL_RW_READ) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return fl_none(fl_rwlock_leave(fl_rwlock_begin(op), FL_RW_NONE, FL_RW_READ));
 }
 
 static PyObject *rwlock_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
@@ -148,11 +106,9 @@ static PyObject *rwlock_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 
 static PyObject *repr(PyObject *op)
 {
-    fl_waitq *waitq = fl_rwlock_begin(op)->wrapper.waitq;
-    uint64_t word = fl_rw_word(waitq);
+    uint64_t word = fl_rw_word(fl_rwlock_begin(op)->wrapper.waitq);
     const char *state = word & FL_RW_WRITER ? "writing" : word & FL_RW_UPGRADABLE ? "upgradable" : "open";
-    return PyUnicode_FromFormat("<%s %s, %u readers, %u waiting, at %p>", Py_TYPE(op)->tp_name, state,
-                                (unsigned)word, (unsigned)fl_waitq_waiting(waitq), (void *)op);
+    return fl_wrapper_repr(op, "%s, %u readers", state, (unsigned)word);
 }
 
 static PyObject *rwlock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -188,13 +144,6 @@ static int clear(PyObject *op)
     return 0;
 }
 
-static void dealloc(PyObject *op)
-{
-    PyObject_GC_UnTrack(op);
-    clear(op);
-    fl_wrapper_dealloc(op);
-}
-
 static PyGetSetDef getters[] = {
     {"reading", view, NULL, "The view of readers.", (void *)FL_RW_READ},
     {"upgradable", view, NULL, "The view of a reader that may write next.", (void *)FL_RW_UPGRADE},
@@ -204,7 +153,6 @@ static PyGetSetDef getters[] = {
 
 PyType_Spec fl_rwlock_spec = FL_TYPE("fairlead.sync.RWLock", fl_rwlock, Py_TPFLAGS_HAVE_GC,
     {Py_tp_new, (void *)rwlock_new},
-    {Py_tp_dealloc, (void *)dealloc},
     {Py_tp_traverse, (void *)traverse},
     {Py_tp_clear, (void *)clear},
     {Py_tp_repr, (void *)repr},

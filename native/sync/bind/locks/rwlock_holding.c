@@ -12,7 +12,8 @@
 #include "sync/bind/wait/gone.h"
 #include "sync/bind/wait/mailbox.h"
 
-fl_rw_mode fl_rwlock_level(const fl_rw_hold *hold)
+/* The most that the holder may do. */
+static fl_rw_mode level(const fl_rw_hold *hold)
 {
     return hold->writes     ? FL_RW_WRITE
            : hold->upgrades ? FL_RW_UPGRADE
@@ -40,7 +41,7 @@ static void recover(fl_rwlock *self)
                 kept->reads = hold->reads;
                 kept->upgrades = hold->upgrades;
                 kept->writes = hold->writes;
-                fl_rw_survive(self->wrapper.waitq, fl_rwlock_level(kept));
+                fl_rw_survive(self->wrapper.waitq, level(kept));
             }
         }
         PyMem_RawFree(before.at);
@@ -60,7 +61,7 @@ fl_rwlock *fl_rwlock_begin(PyObject *op)
 
 fl_rwlock *fl_rwlock_of_view(PyObject *view)
 {
-    return fl_rwlock_begin(((fl_rwlock_view *)view)->lock);
+    return fl_rwlock_begin(((fl_part *)view)->of);
 }
 
 static int refuse_upgrade(fl_rwlock *self)
@@ -78,7 +79,7 @@ static int plan(fl_rwlock *self, const fl_caller *me, uint32_t mode, uint32_t *w
     *wanted = mode;
     FL_BEGIN_CRITICAL(self);
     const fl_rw_hold *hold = fl_holders_find(&self->holders, me);
-    fl_rw_mode inside = hold == NULL ? FL_RW_NONE : fl_rwlock_level(hold);
+    fl_rw_mode inside = hold == NULL ? FL_RW_NONE : level(hold);
     if (inside == FL_RW_NONE) {
         result = 0;
     } else if (inside >= mode) {
@@ -109,7 +110,7 @@ static int enlist(fl_rwlock *self, const fl_caller *me, uint32_t mode)
     FL_BEGIN_CRITICAL(self);
     fl_rw_hold *hold = fl_holders_find(&self->holders, me);
     if (hold != NULL) {
-        before = fl_rwlock_level(hold);
+        before = level(hold);
     } else {
         hold = fl_holders_add(&self->holders, me);
     }
@@ -142,7 +143,7 @@ static bool own_thread_is_in_the_way(fl_rwlock *self, const fl_caller *me, uint3
     for (uint32_t i = 0; i < self->holders.room; i++) {
         const fl_rw_hold *hold = &self->holders.at[i];
         if (hold->thread == me->thread && hold != mine) {
-            fl_rw_mode inside = fl_rwlock_level(hold);
+            fl_rw_mode inside = level(hold);
             found = found || barred || wanted >= FL_RW_WRITE || inside == FL_RW_WRITE ||
                     (wanted == FL_RW_UPGRADE && inside == FL_RW_UPGRADE);
         }
@@ -247,19 +248,20 @@ int fl_rwlock_leave(fl_rwlock *self, uint32_t mode, uint32_t instead)
     if (fl_caller_here((PyObject *)self, &me) < 0) {
         return -1;
     }
-    bool held = false;
+    bool held = false, downgrades = mode == FL_RW_NONE;
     fl_rw_mode from = FL_RW_NONE, to = FL_RW_NONE;
     PyObject *task = NULL;
     FL_BEGIN_CRITICAL(self);
     fl_rw_hold *hold = fl_holders_find(&self->holders, &me);
-    held = hold != NULL && *times(hold, mode) > 0;
+    from = hold == NULL ? FL_RW_NONE : level(hold);
+    mode = downgrades ? from : mode;
+    held = from != FL_RW_NONE && *times(hold, mode) > 0 && !(downgrades && mode == FL_RW_READ);
     if (held) {
-        from = fl_rwlock_level(hold);
         --*times(hold, mode);
         if (instead != FL_RW_NONE) {
             ++*times(hold, instead);
         }
-        to = fl_rwlock_level(hold);
+        to = level(hold);
         if (to == FL_RW_NONE) {
             task = fl_holders_remove(&self->holders, hold);
         }
@@ -269,7 +271,8 @@ int fl_rwlock_leave(fl_rwlock *self, uint32_t mode, uint32_t instead)
         lower(self, from, to);
     } else {
         fl_raise(fl_wrapper_state((PyObject *)self), NotHeldError,
-                 "cannot release what the caller has not acquired; another thread or task may");
+                 downgrades ? "cannot downgrade: hold `writing` or `upgradable` first"
+                            : "cannot release what the caller has not acquired; another thread or task may");
     }
     Py_XDECREF(task);
     Py_XDECREF(me.task);

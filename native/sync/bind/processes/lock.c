@@ -11,8 +11,7 @@ static size_t lock_size(uint32_t amount, uint32_t flags)
 
 static bool lock_ready(void *body, fl_shm_eventcount *Py_UNUSED(eventcount))
 {
-    uint64_t owner = fl_load(&((fl_shm_lock *)fl_shm_part_of(body))->owner, seq_cst);
-    return owner == 0 || !fl_process_alive(owner);
+    return fl_shm_lock_ready(fl_shm_part_of(body));
 }
 
 static const fl_shm_type lock_kind = {
@@ -87,10 +86,7 @@ static PyObject *lock_release(PyObject *self, PyObject *Py_UNUSED(ignored))
 
 static PyObject *lock_enter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    if (lock_take(self, ((fl_shm_object *)self)->flags & TAKES_OVER, FL_FOREVER) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return fl_none(lock_take(self, ((fl_shm_object *)self)->flags & TAKES_OVER, FL_FOREVER));
 }
 
 static PyObject *lock_exit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))

@@ -90,10 +90,7 @@ static PyObject *permits_release(PyObject *self, PyObject *const *args, Py_ssize
 
 static PyObject *permits_enter(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    if (fl_shm_wait_thread(self, permits_attempt, NULL, FL_FOREVER) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return fl_none(fl_shm_wait_thread(self, permits_attempt, NULL, FL_FOREVER));
 }
 
 static PyObject *permits_exit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(count))

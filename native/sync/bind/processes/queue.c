@@ -13,20 +13,14 @@ static size_t queue_size(uint32_t amount, uint32_t Py_UNUSED(flags))
     return sizeof(fl_shm_queue) + (size_t)amount * 8;
 }
 
-static bool lock_ready(fl_shm_lock *end)
-{
-    uint64_t owner = fl_load(&end->owner, seq_cst);
-    return owner == 0 || !fl_process_alive(owner);
-}
-
 /* Of the locks too, whose holder may have died. */
 static bool queue_ready(void *body, fl_shm_eventcount *eventcount)
 {
     fl_shm_queue *queue = fl_shm_part_of(body);
     bool gets = eventcount == &queue->filled || eventcount == &queue->getting.eventcount;
     bool shut = fl_load(&queue->shut, seq_cst) != 0;
-    return shut || (gets ? fl_shm_queue_used(queue) > 0 && lock_ready(&queue->getting)
-                         : lock_ready(&queue->putting));
+    return shut || (gets ? fl_shm_queue_used(queue) > 0 && fl_shm_lock_ready(&queue->getting)
+                         : fl_shm_lock_ready(&queue->putting));
 }
 
 static const fl_shm_type queue_kind = {
@@ -141,14 +135,10 @@ static int open_message(PyObject *self, PyObject *data, Py_buffer *message)
 static int parse(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *kwnames, bool gets,
                  PyObject **data, int64_t *deadline)
 {
-    static const char *const names[] = {"data", "block", "timeout", NULL};
+    static const char *const names[] = {"!data", "block", "timeout", NULL};
     PyObject *values[3] = {NULL};
     if (fl_arguments(function, names + gets, args, count, kwnames, values + gets) < 0 ||
         fl_deadline_parse(values[1], values[2], deadline) < 0) {
-        return -1;
-    }
-    if (!gets && values[0] == NULL) {
-        PyErr_SetString(PyExc_TypeError, "put() missing required argument 'data'");
         return -1;
     }
     *data = values[0];

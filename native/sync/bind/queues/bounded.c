@@ -83,13 +83,18 @@ PyObject *fl_bounded_new(PyTypeObject *type, fl_order order, uint32_t maxsize, b
     return (PyObject *)self;
 }
 
-void fl_bounded_dealloc(fl_bounded *self)
+void fl_bounded_dealloc(PyObject *op)
 {
-    fl_shared *shared = fl_load(&self->wrapper.shared, relaxed); /* no other thread has this object */
-    if (self->storage != NULL && shared == NULL) {
-        storage_free(self->storage);
+    fl_bounded *self = (fl_bounded *)op;
+    PyObject_GC_UnTrack(op);
+    Py_TRASHCAN_BEGIN(op, fl_bounded_dealloc)
+    fl_storage *storage = self->storage;
+    self->storage = NULL;
+    if (storage != NULL && fl_load(&self->wrapper.shared, relaxed) == NULL) { /* no other thread has it */
+        storage_free(storage);
     }
-    fl_wrapper_dealloc((PyObject *)self);
+    fl_wrapper_dealloc(op);
+    Py_TRASHCAN_END
 }
 
 static fl_state *state_of(fl_bounded *self)
@@ -242,7 +247,7 @@ int fl_bounded_store(fl_bounded *self, PyObject *object)
     int result;
     do {
         bool shared = fl_load(&self->wrapper.shared, acquire) != NULL; /* pairs with the store in handle.c */
-        if (shared && copy == NULL && (copy = fl_encode(state_of(self), object)) == NULL) {
+        if (shared && copy == NULL && (copy = fl_pack(state_of(self), object, NULL)) == NULL) {
             result = -1;
         } else {
             result = try_to_store(self, object, copy);

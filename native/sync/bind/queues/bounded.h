@@ -41,7 +41,7 @@ static inline fl_waitq *fl_bounded_objects(fl_bounded *self)
 
 /* A new queue; NULL with an exception. */
 PyObject *fl_bounded_new(PyTypeObject *type, fl_order order, uint32_t maxsize, bool fair);
-void fl_bounded_dealloc(fl_bounded *self);
+void fl_bounded_dealloc(PyObject *op);
 
 /* Puts in order what a fork has left, once in a child. */
 void fl_bounded_recover(fl_bounded *self);

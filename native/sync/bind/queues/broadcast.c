@@ -1,5 +1,5 @@
-/* BroadcastRing: the last n objects that were sent. With its Reader (broadcast_reader.c) what a broadcast and
- * a watched value are made of; fairlead.sync._channels has their public classes.
+/* BroadcastRing: the last n objects that were sent. With its ends (ends.c, broadcast_end.c) what a broadcast
+ * and a watched value are made of; fairlead.sync._channels has their public classes.
  *
  * The wait queue's version counts what was ever sent; object k is at k % capacity until k + capacity is sent.
  * To send is one stretch of C: the object is stored and the version advances, under the GIL, or within the
@@ -49,7 +49,7 @@ fl_shared *fl_broadcast_share(PyObject *op, uint32_t type)
         copy->latest = objects->latest;
         for (uint32_t i = 0; i < copy->capacity && self->ring == objects; i++) {
             PyObject *object = Py_XNewRef((PyObject *)objects->at[i]);
-            copy->at[i] = object == NULL ? NULL : fl_encode(fl_wrapper_state((PyObject *)self), object);
+            copy->at[i] = object == NULL ? NULL : fl_pack(fl_wrapper_state((PyObject *)self), object, NULL);
             Py_XDECREF(object);
             if (object != NULL && copy->at[i] == NULL) {
                 ring_free(copy);
@@ -125,7 +125,7 @@ PyObject *fl_broadcast_put(PyObject *op, PyObject *item)
     fl_mailbox *mailbox = NULL;
     int result;
     do {
-        if (copy == NULL && is_shared(self) && (copy = fl_encode(fl_wrapper_state(op), item)) == NULL) {
+        if (copy == NULL && is_shared(self) && (copy = fl_pack(fl_wrapper_state(op), item, NULL)) == NULL) {
             return NULL;
         }
         result = try_to_put(self, item, copy, &gone, &mailbox);
@@ -149,12 +149,6 @@ PyObject *fl_broadcast_put(PyObject *op, PyObject *item)
 
 #define ring_put fl_broadcast_put
 
-static PyObject *ring_close(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    FL_WAKING(fl_sequence_close(fl_wrapper_waitq(op)));
-    Py_RETURN_NONE;
-}
-
 static PyObject *ring_is_closed(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return PyBool_FromLong((fl_sequence_word(fl_wrapper_waitq(op)) & FL_SEQUENCE_CLOSED) != 0);
@@ -163,11 +157,6 @@ static PyObject *ring_is_closed(PyObject *op, PyObject *Py_UNUSED(ignored))
 static PyObject *ring_waiting(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return PyLong_FromUnsignedLong(fl_waitq_waiting(fl_wrapper_waitq(op)));
-}
-
-static PyObject *ring_read(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    return fl_reader_at(op, fl_sequence_word(fl_wrapper_waitq(op)) & ~FL_SEQUENCE_CLOSED);
 }
 
 static PyObject *broadcast_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -235,6 +224,7 @@ static void dealloc(PyObject *op)
             Py_XDECREF((PyObject *)ring->at[i]);
         }
         PyMem_RawFree(ring);
+        ((fl_broadcast *)op)->ring = NULL;
     }
     fl_wrapper_dealloc(op);
     Py_TRASHCAN_END
@@ -242,7 +232,6 @@ static void dealloc(PyObject *op)
 
 PyType_Spec fl_broadcast_spec = FL_TYPE("fairlead._native.BroadcastRing", fl_broadcast, Py_TPFLAGS_HAVE_GC,
     {Py_tp_new, (void *)broadcast_new},
-    {Py_tp_dealloc, (void *)dealloc},
     {Py_tp_traverse, (void *)traverse},
     {Py_tp_clear, (void *)clear},
-    FL_WRAPPER_SLOTS(BroadcastRing, ring_));
+    FL_WRAPPER_SLOTS_AND(BroadcastRing, ring_, dealloc));

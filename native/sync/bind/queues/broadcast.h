@@ -20,14 +20,6 @@ typedef struct {
 /* Sends to all its readers; None, or NULL with an exception. */
 PyObject *fl_broadcast_put(PyObject *broadcast, PyObject *item);
 
-/* A reader of this broadcast that has seen, or missed, so many; NULL with an exception. */
-PyObject *fl_reader_at(PyObject *broadcast, uint64_t place);
-/* By the reader's end. What it receives within the time; an awaitable of that; and no more from now on, so
-   that its waiter is refused. */
-PyObject *fl_reader_receive(PyObject *reader, int64_t deadline);
-PyObject *fl_reader_receive_async(PyObject *reader);
-void fl_reader_close(PyObject *reader);
-
 /* What several interpreters have of it, attached and with the object's own lock; NULL with an exception, as
    where objects are in it. And of an object that was just made for that. */
 fl_shared *fl_broadcast_share(PyObject *op, uint32_t type);

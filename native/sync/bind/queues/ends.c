@@ -6,7 +6,7 @@
  * its kind. Two that are the last at once both do, and the second time changes nothing.
  */
 #include "sync/bind/queues/bounded.h"
-#include "sync/bind/queues/broadcast.h"
+#include "sync/bind/queues/ends.h"
 #include "sync/bind/queues/queues.h"
 #include "sync/bind/base/arguments.h"
 #include "sync/bind/wait/blocking.h"
@@ -14,67 +14,52 @@
 #include "sync/bind/wait/operation.h"
 #include "sync/coordination/sequence.h"
 
-typedef struct {
-    fl_wrapper wrapper; /* over the queue that it waits at; of a broadcast's sender one that it does not */
-    PyObject *parts;    /* the tuple of the line and of the counts of its senders and receivers */
-    PyObject *reader;   /* of a broadcast's receiver */
-    bool sends;
-    fl_atomic(bool) closed;
-} channel_end;
-
-static PyObject *line_of(const channel_end *self)
+static PyObject *count_of(PyObject *op, bool senders)
 {
-    return PyTuple_GET_ITEM(self->parts, 0);
-}
-
-static fl_waitq *count_of(const channel_end *self, bool senders)
-{
-    return fl_wrapper_waitq(PyTuple_GET_ITEM(self->parts, senders ? 1 : 2));
+    return PyTuple_GET_ITEM(((fl_channel_end *)op)->parts, senders ? 1 : 2);
 }
 
 /* The line as a queue; NULL: it is a Rendezvous, or a BroadcastRing. */
-static fl_bounded *queue_of(const channel_end *self)
+static fl_bounded *queue_of(PyObject *op)
 {
-    PyObject *line = line_of(self);
+    PyObject *line = fl_line_of(op);
     return Py_IS_TYPE(line, fl_wrapper_state(line)->queue_type) ? fl_bounded_begin(line) : NULL;
+}
+
+static bool is_broadcast(PyObject *op)
+{
+    return Py_IS_TYPE(fl_line_of(op), fl_wrapper_state(op)->broadcast_type);
 }
 
 static bool is_closed(PyObject *op)
 {
-    return fl_load(&((channel_end *)op)->closed, acquire); /* pairs with close_end */
+    return fl_load(&((fl_channel_end *)op)->closed, acquire); /* pairs with close_end */
 }
 
-static void refuse_own(PyObject *op)
-{
-    channel_end *self = (channel_end *)op;
-    if (self->reader != NULL) {
-        fl_reader_close(self->reader);
-    } else {
-        FL_WAKING(fl_waitq_refuse_of(self->wrapper.waitq, op));
-    }
-}
-
-/* Before one takes, and when it has entered the queue: whether the end was closed. It is refused then. */
-static bool refuses(PyObject *op)
+bool fl_end_refuses(PyObject *op)
 {
     bool closed = is_closed(op);
     if (closed) {
-        refuse_own(op);
+        FL_WAKING(fl_waitq_refuse_of(fl_wrapper_waitq(op), op));
     }
     return closed;
 }
 
+void *fl_raise_end_closed(PyObject *op)
+{
+    return fl_raise(fl_wrapper_state(op), EndClosedError, "this end of the channel has been closed");
+}
+
 static void *raise_unmet(PyObject *op, int result)
 {
-    channel_end *self = (channel_end *)op;
     fl_state *state = fl_wrapper_state(op);
     if (result == FL_REFUSAL && is_closed(op)) {
-        return fl_raise(state, EndClosedError, "this end of the channel has been closed");
+        return fl_raise_end_closed(op);
     }
     if (result == FL_REFUSAL) {
         return fl_raise(state, QueueShutDown, "the other end of the channel has been closed");
     }
-    if (result == 0 && self->sends) {
+    if (result == 0 && ((fl_channel_end *)op)->sends) {
         return fl_raise(state, QueueFull, "there was no room, and no receiver");
     }
     return result == 0 ? fl_raise(state, QueueEmpty, "there was nothing to receive") : NULL;
@@ -91,7 +76,7 @@ static int take(PyObject *op, int64_t deadline)
         return 1;
     }
     return deadline == 0 ? fl_sem_closed(waitq) ? FL_REFUSAL : 0
-                         : fl_wait_thread_unless(op, waitq, 1, (fl_stake){0}, deadline, refuses);
+                         : fl_wait_thread_unless(op, waitq, 1, (fl_stake){0}, deadline, fl_end_refuses);
 }
 
 /* A meeting, by this side; the handoff, which is stolen, is in *place, and then what came. */
@@ -101,14 +86,15 @@ static int meet(PyObject *op, fl_handoff **place, int64_t deadline)
         return FL_REFUSAL;
     }
     fl_waitq *waitq = fl_wrapper_waitq(op);
-    fl_meeting_side side = ((channel_end *)op)->sends ? FL_MEET_SEND : FL_MEET_RECEIVE;
+    fl_meeting_side side = ((fl_channel_end *)op)->sends ? FL_MEET_SEND : FL_MEET_RECEIVE;
     bool met;
     FL_WAKING(met = fl_meeting_try(waitq, side, place));
     if (met) {
         return 1;
     }
     return deadline == 0 ? fl_meeting_closed(waitq) ? FL_REFUSAL : 0
-                         : fl_wait_thread_unless(op, waitq, side, fl_meeting_place(place), deadline, refuses);
+                         : fl_wait_thread_unless(op, waitq, side, fl_meeting_place(place), deadline,
+                                                 fl_end_refuses);
 }
 
 /* What a greenlet's wait ends with is never None, which says that its time was over. */
@@ -120,9 +106,9 @@ static PyObject *finish_in_greenlet(PyObject *Py_UNUSED(op), fl_end end)
 
 static PyObject *operation_of_meeting(PyObject *op, fl_handoff *handoff, fl_finish finish)
 {
-    fl_meeting_side side = ((channel_end *)op)->sends ? FL_MEET_SEND : FL_MEET_RECEIVE;
+    fl_meeting_side side = ((fl_channel_end *)op)->sends ? FL_MEET_SEND : FL_MEET_RECEIVE;
     return fl_operation_unless(fl_operation_meeting(fl_wrapper_state(op), op, side, handoff, finish),
-                               refuses);
+                               fl_end_refuses);
 }
 
 /* Steals the handoff. A new reference to what came, None for a sender; NULL with an exception. */
@@ -148,19 +134,14 @@ static PyObject *meet_within(PyObject *op, fl_handoff *handoff, int64_t deadline
     return result == 1 ? came : raise_unmet(op, result);
 }
 
-static bool is_broadcast(PyObject *op)
-{
-    return Py_IS_TYPE(line_of((channel_end *)op), fl_wrapper_state(op)->broadcast_type);
-}
-
 /* Never waits. To how many receivers it goes; NULL with an exception. */
 static PyObject *broadcast(PyObject *op, PyObject *item)
 {
     if (is_closed(op)) {
         return raise_unmet(op, FL_REFUSAL);
     }
-    int64_t receivers = (int64_t)fl_count_value(count_of((channel_end *)op, false));
-    PyObject *sent = fl_broadcast_put(line_of((channel_end *)op), item);
+    int64_t receivers = (int64_t)fl_count_value(fl_wrapper_waitq(count_of(op, false)));
+    PyObject *sent = fl_broadcast_put(fl_line_of(op), item);
     Py_XDECREF(sent);
     return sent == NULL ? NULL : PyLong_FromLongLong(receivers);
 }
@@ -170,7 +151,7 @@ static PyObject *send_within(PyObject *op, PyObject *item, int64_t deadline)
     if (is_broadcast(op)) {
         return broadcast(op, item);
     }
-    fl_bounded *queue = queue_of((channel_end *)op);
+    fl_bounded *queue = queue_of(op);
     if (queue == NULL) {
         fl_handoff *handoff = fl_handoff_new(item);
         return handoff == NULL ? NULL : meet_within(op, handoff, deadline);
@@ -179,23 +160,19 @@ static PyObject *send_within(PyObject *op, PyObject *item, int64_t deadline)
     if (result != 1) {
         return raise_unmet(op, result);
     }
-    return fl_bounded_store(queue, item) < 0 ? NULL : Py_NewRef(Py_None);
+    return fl_none(fl_bounded_store(queue, item));
 }
 
 static PyObject *sending_send(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    static const char *const names[] = {"item", "block", "timeout", NULL};
+    static const char *const names[] = {"!item", "block", "timeout", NULL};
     PyObject *values[3];
     int64_t deadline;
-    if (fl_arguments("send", names, args, count, kwnames, values) < 0) {
+    if (fl_arguments("send", names, args, count, kwnames, values) < 0 ||
+        fl_queue_deadline(values[1], values[2], &deadline) < 0) {
         return NULL;
     }
-    if (values[0] == NULL) {
-        PyErr_SetString(PyExc_TypeError, "send() missing required argument 'item'");
-        return NULL;
-    }
-    int parsed = fl_queue_deadline(values[1], values[2], &deadline);
-    return parsed < 0 ? NULL : send_within(op, values[0], deadline);
+    return send_within(op, values[0], deadline);
 }
 
 static PyObject *sending_send_nowait(PyObject *op, PyObject *item)
@@ -208,7 +185,7 @@ static PyObject *finish_put(PyObject *op, fl_end end)
     if (end.refused) {
         return raise_unmet(op, FL_REFUSAL);
     }
-    return fl_bounded_store(queue_of((channel_end *)op), end.item) < 0 ? NULL : Py_NewRef(Py_None);
+    return fl_none(fl_bounded_store(queue_of(op), end.item));
 }
 
 static PyObject *finish_sent(PyObject *op, fl_end end)
@@ -223,21 +200,20 @@ static PyObject *sending_send_async(PyObject *op, PyObject *item)
         Py_XDECREF(sent);
         return sent == NULL ? NULL : fl_operation_done(fl_wrapper_state(op));
     }
-    if (queue_of((channel_end *)op) == NULL) {
+    if (queue_of(op) == NULL) {
         fl_handoff *handoff = fl_handoff_new(item);
         return handoff == NULL ? NULL : operation_of_meeting(op, handoff, finish_sent);
     }
     return fl_operation_unless(
-        fl_operation_at(fl_wrapper_state(op), op, fl_wrapper_waitq(op), 1, finish_put, item), refuses);
+        fl_operation_at(fl_wrapper_state(op), op, fl_wrapper_waitq(op), 1, finish_put, item), fl_end_refuses);
 }
 
 static PyObject *receive_within(PyObject *op, int64_t deadline)
 {
-    channel_end *self = (channel_end *)op;
-    if (self->reader != NULL) {
-        return fl_reader_receive(self->reader, deadline);
+    if (is_broadcast(op)) {
+        return fl_broadcast_receive(op, deadline);
     }
-    fl_bounded *queue = queue_of(self);
+    fl_bounded *queue = queue_of(op);
     if (queue == NULL) {
         return meet_within(op, NULL, deadline);
     }
@@ -259,7 +235,7 @@ static PyObject *receiving_receive_nowait(PyObject *op, PyObject *Py_UNUSED(igno
 
 static PyObject *finish_get(PyObject *op, fl_end end)
 {
-    return end.refused ? raise_unmet(op, FL_REFUSAL) : fl_bounded_fetch(queue_of((channel_end *)op));
+    return end.refused ? raise_unmet(op, FL_REFUSAL) : fl_bounded_fetch(queue_of(op));
 }
 
 static PyObject *finish_received(PyObject *op, fl_end end)
@@ -269,41 +245,59 @@ static PyObject *finish_received(PyObject *op, fl_end end)
 
 static PyObject *receiving_receive_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    channel_end *self = (channel_end *)op;
-    if (self->reader != NULL) {
-        return fl_reader_receive_async(self->reader);
+    if (is_broadcast(op)) {
+        return fl_broadcast_receive_async(op);
     }
-    if (queue_of(self) == NULL) {
+    if (queue_of(op) == NULL) {
         return operation_of_meeting(op, NULL, finish_received);
     }
-    return fl_operation_unless(fl_operation_new(fl_wrapper_state(op), op, 1, finish_get), refuses);
+    return fl_operation_unless(fl_operation_new(fl_wrapper_state(op), op, 1, finish_get), fl_end_refuses);
+}
+
+/* Whether it receives a broadcast; false with an exception. */
+static bool check_broadcast(PyObject *op)
+{
+    bool checked = is_broadcast(op);
+    if (!checked) {
+        fl_raise(fl_wrapper_state(op), UsageError, "only a broadcast's receiver has a place");
+    }
+    return checked;
+}
+
+static PyObject *receiving_latest(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return check_broadcast(op) ? fl_broadcast_latest(op) : NULL;
+}
+
+static PyObject *receiving_pending(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return check_broadcast(op) ? PyLong_FromUnsignedLongLong(fl_broadcast_pending(op)) : NULL;
 }
 
 /* It was the last of its kind. */
-static void close_line(channel_end *self)
+static void close_line(PyObject *op, bool sends)
 {
-    fl_bounded *queue = queue_of(self);
-    PyObject *line = line_of(self);
+    fl_bounded *queue = queue_of(op);
     if (queue != NULL) {
-        fl_bounded_shutdown(queue, !self->sends);
-    } else if (Py_IS_TYPE(line, fl_wrapper_state(line)->rendezvous_type)) {
-        fl_rendezvous_shutdown(line, !self->sends);
-    } else if (self->sends) {
-        FL_WAKING(fl_sequence_close(fl_wrapper_waitq(line)));
+        fl_bounded_shutdown(queue, !sends);
+    } else if (!is_broadcast(op)) {
+        fl_rendezvous_shutdown(fl_line_of(op), !sends);
+    } else if (sends) {
+        FL_WAKING(fl_sequence_close(fl_wrapper_waitq(op)));
     }
 }
 
 static void close_end(PyObject *op)
 {
-    channel_end *self = (channel_end *)op;
+    fl_channel_end *self = (fl_channel_end *)op;
     if (fl_exchange(&self->closed, true, acq_rel)) { /* pairs with is_closed */
         return;
     }
-    fl_waitq *count = count_of(self, self->sends);
-    refuse_own(op);
+    fl_waitq *count = fl_wrapper_waitq(count_of(op, self->sends));
+    fl_end_refuses(op);
     FL_WAKING(fl_count_down(count, 1));
     if (fl_count_value(count) == 0) {
-        close_line(self);
+        close_line(op, self->sends);
     }
 }
 
@@ -351,27 +345,17 @@ static PyObject *end_aexit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ss
 
 static PyObject *sending_wait_closed(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    int64_t deadline;
-    if (fl_timeout_argument("wait_closed", args, count, kwnames, &deadline) < 0) {
-        return NULL;
-    }
-    fl_waitq *receivers = count_of((channel_end *)op, false);
-    int none = fl_count_value(receivers) == 0;
-    if (!none && deadline > 0) {
-        none = fl_wait_thread(PyTuple_GET_ITEM(((channel_end *)op)->parts, 2), receivers, 0, (fl_stake){0},
-                              deadline);
-    }
-    return none < 0 ? NULL : PyBool_FromLong(none);
+    return fl_wait_for_zero("wait_closed", count_of(op, false), args, count, kwnames);
 }
 
 static PyObject *sending_wait_closed_async(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return fl_operation_new(fl_wrapper_state(op), PyTuple_GET_ITEM(((channel_end *)op)->parts, 2), 0, NULL);
+    return fl_operation_new(fl_wrapper_state(op), count_of(op, false), 0, NULL);
 }
 
 static PyObject *get_parts(PyObject *op, void *Py_UNUSED(closure))
 {
-    return Py_NewRef(((channel_end *)op)->parts);
+    return Py_NewRef(((fl_channel_end *)op)->parts);
 }
 
 static PyObject *get_open(PyObject *op, void *Py_UNUSED(closure))
@@ -379,41 +363,47 @@ static PyObject *get_open(PyObject *op, void *Py_UNUSED(closure))
     return PyBool_FromLong(!is_closed(op));
 }
 
-static PyObject *end_new(PyTypeObject *type, PyObject *args, const char *format, bool sends)
+static PyObject *end_new(PyTypeObject *type, PyObject *parts, bool sends)
 {
-    PyObject *parts, *reader = NULL;
-    if (!PyArg_ParseTuple(args, format, &PyTuple_Type, &parts, &reader)) {
-        return NULL;
-    }
     PyObject *line = PyTuple_GET_ITEM(parts, 0);
     bool bounded = Py_IS_TYPE(line, fl_wrapper_state(line)->queue_type);
     fl_waitq *waitq = bounded && sends ? ((fl_bounded *)line)->storage->slots : fl_wrapper_waitq(line);
     fl_waitq_ref(waitq);
-    channel_end *self = (channel_end *)fl_wrapper_new(type, waitq);
+    fl_channel_end *self = (fl_channel_end *)fl_wrapper_new(type, waitq);
     if (self != NULL) {
         self->parts = Py_NewRef(parts);
-        self->reader = Py_XNewRef(reader);
         self->sends = sends;
-        fl_count_up(count_of(self, sends), 1);
+        fl_count_up(fl_wrapper_waitq(count_of((PyObject *)self, sends)), 1);
     }
     return (PyObject *)self;
 }
 
 static PyObject *sending_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs))
 {
-    return end_new(type, args, "O!:SendingEnd", true);
+    PyObject *parts;
+    return PyArg_ParseTuple(args, "O!:SendingEnd", &PyTuple_Type, &parts) ? end_new(type, parts, true) : NULL;
 }
 
 static PyObject *receiving_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs))
 {
-    return end_new(type, args, "O!|O:ReceivingEnd", false);
+    PyObject *parts, *like = NULL;
+    if (!PyArg_ParseTuple(args, "O!|O!:ReceivingEnd", &PyTuple_Type, &parts, fl_own_type(type), &like)) {
+        return NULL;
+    }
+    PyObject *self = end_new(type, parts, false);
+    if (self != NULL && is_broadcast(self)) {
+        bool same = like != NULL && fl_line_of(like) == fl_line_of(self);
+        uint64_t place = same ? fl_broadcast_place(like) : fl_broadcast_pending(self); /* all there was */
+        ((fl_channel_end *)self)->place = place;
+    }
+    return self;
 }
 
 static void finalize(PyObject *op)
 {
     PyObject *type, *value, *traceback; /* it may be collected while an exception is on its way */
     PyErr_Fetch(&type, &value, &traceback);
-    if (((channel_end *)op)->parts != NULL) {
+    if (((fl_channel_end *)op)->parts != NULL) {
         close_end(op);
     }
     PyErr_Restore(type, value, traceback);
@@ -422,16 +412,14 @@ static void finalize(PyObject *op)
 static int traverse(PyObject *op, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(op));
-    Py_VISIT(((channel_end *)op)->parts);
-    Py_VISIT(((channel_end *)op)->reader);
+    Py_VISIT(((fl_channel_end *)op)->parts);
     return 0;
 }
 
 static int clear(PyObject *op)
 {
     finalize(op); /* with its parts, which are gone afterwards */
-    Py_CLEAR(((channel_end *)op)->parts);
-    Py_CLEAR(((channel_end *)op)->reader);
+    Py_CLEAR(((fl_channel_end *)op)->parts);
     return 0;
 }
 
@@ -440,8 +428,6 @@ static void dealloc(PyObject *op)
     if (PyObject_CallFinalizerFromDealloc(op) < 0) {
         return; /* a destructor of what it closed has kept it */
     }
-    PyObject_GC_UnTrack(op);
-    clear(op);
     fl_wrapper_dealloc(op);
 }
 
@@ -451,29 +437,19 @@ static PyGetSetDef getters[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-/* What both kinds do alike. */
-#define sending_close end_close
-#define sending_aclose end_aclose
-#define sending_enter end_enter
-#define sending_exit end_exit
-#define sending_aenter end_aenter
-#define sending_aexit end_aexit
-#define receiving_close end_close
-#define receiving_aclose end_aclose
-#define receiving_enter end_enter
-#define receiving_exit end_exit
-#define receiving_aenter end_aenter
-#define receiving_aexit end_aexit
+PyType_Spec fl_end_spec = FL_TYPE("fairlead._native.ChannelEnd", fl_channel_end,
+    Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    {Py_tp_finalize, (void *)finalize},
+    {Py_tp_traverse, (void *)traverse},
+    {Py_tp_clear, (void *)clear},
+    {Py_tp_getset, getters},
+    FL_WRAPPER_SLOTS_AND(ChannelEnd, end_, dealloc));
 
-#define END(type, prefix)                                                                                   \
-    FL_TYPE("fairlead._native." #type, channel_end, Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,              \
-            {Py_tp_new, (void *)prefix##new},                                                              \
-            {Py_tp_finalize, (void *)finalize},                                                            \
-            {Py_tp_traverse, (void *)traverse},                                                            \
-            {Py_tp_clear, (void *)clear},                                                                  \
-            {Py_tp_dealloc, (void *)dealloc},                                                              \
-            {Py_tp_getset, getters},                                                                       \
-            FL_WRAPPER_SLOTS(type, prefix))
+PyType_Spec fl_sending_spec = FL_TYPE("fairlead._native.SendingEnd", fl_channel_end, Py_TPFLAGS_BASETYPE,
+    {Py_tp_new, (void *)sending_new},
+    FL_SLOTS(SendingEnd, sending_));
 
-PyType_Spec fl_sending_spec = END(SendingEnd, sending_);
-PyType_Spec fl_receiving_spec = END(ReceivingEnd, receiving_);
+PyType_Spec fl_receiving_spec = FL_TYPE("fairlead._native.ReceivingEnd", fl_channel_end,
+    Py_TPFLAGS_BASETYPE,
+    {Py_tp_new, (void *)receiving_new},
+    FL_SLOTS(ReceivingEnd, receiving_));

@@ -29,9 +29,9 @@ void fl_rendezvous_shutdown(PyObject *self, bool immediate)
 static PyObject *rendezvous_statistics(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     fl_waitq *waitq = fl_wrapper_waitq(self);
-    return Py_BuildValue("IIIO", (unsigned)fl_meeting_listed(waitq),
-                         (unsigned)fl_meeting_waiting(waitq, FL_MEET_SEND),
-                         (unsigned)fl_meeting_waiting(waitq, FL_MEET_RECEIVE),
+    fl_meeting_figures figures = fl_meeting_count(waitq);
+    return Py_BuildValue("IIIO", (unsigned)figures.listed, (unsigned)figures.waiting[FL_MEET_SEND],
+                         (unsigned)figures.waiting[FL_MEET_RECEIVE],
                          fl_meeting_closed(waitq) ? Py_True : Py_False);
 }
 
@@ -62,18 +62,8 @@ static int clear(PyObject *self)
     return 0;
 }
 
-static void dealloc(PyObject *self)
-{
-    PyObject_GC_UnTrack(self);
-    Py_TRASHCAN_BEGIN(self, dealloc)
-    clear(self);
-    fl_wrapper_dealloc(self);
-    Py_TRASHCAN_END
-}
-
 PyType_Spec fl_rendezvous_spec = FL_TYPE("fairlead._native.Rendezvous", fl_wrapper, Py_TPFLAGS_HAVE_GC,
     {Py_tp_new, (void *)rendezvous_new},
     {Py_tp_traverse, (void *)traverse},
     {Py_tp_clear, (void *)clear},
-    {Py_tp_dealloc, (void *)dealloc},
     FL_WRAPPER_SLOTS(Rendezvous, rendezvous_));

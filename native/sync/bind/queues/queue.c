@@ -11,7 +11,7 @@ static PyObject *put_within(fl_bounded *self, PyObject *item, int64_t deadline)
     if (result != 1) {
         return fl_bounded_raise(self, result, true);
     }
-    return fl_bounded_store(self, item) < 0 ? NULL : Py_NewRef(Py_None);
+    return fl_none(fl_bounded_store(self, item));
 }
 
 static PyObject *get_within(fl_bounded *self, int64_t deadline)
@@ -39,15 +39,9 @@ static PyObject *queue_put(PyObject *op, PyObject *const *args, Py_ssize_t count
     int64_t deadline = FL_FOREVER;
     fl_bounded *self = fl_bounded_begin(op);
     if (count != 1 || kwnames != NULL) {
-        static const char *const names[] = {"item", "block", "timeout", NULL};
-        if (fl_arguments("put", names, args, count, kwnames, values) < 0) {
-            return NULL;
-        }
-        if (values[0] == NULL) {
-            PyErr_SetString(PyExc_TypeError, "put() missing required argument 'item'");
-            return NULL;
-        }
-        if (self->storage->slots != NULL && fl_queue_deadline(values[1], values[2], &deadline) < 0) {
+        static const char *const names[] = {"!item", "block", "timeout", NULL};
+        if (fl_arguments("put", names, args, count, kwnames, values) < 0 ||
+            (self->storage->slots != NULL && fl_queue_deadline(values[1], values[2], &deadline) < 0)) {
             return NULL;
         }
     }
@@ -57,18 +51,12 @@ static PyObject *queue_put(PyObject *op, PyObject *const *args, Py_ssize_t count
 /* The one argument of a call; NULL with an exception set. */
 static PyObject *item_of(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
 {
-    static const char *const names[] = {"item", NULL};
+    static const char *const names[] = {"!item", NULL};
     PyObject *item = count == 1 ? args[0] : NULL;
     if (count == 1 && kwnames == NULL) {
         return item;
     }
-    if (fl_arguments(function, names, args, count, kwnames, &item) < 0) {
-        return NULL;
-    }
-    if (item == NULL) {
-        PyErr_Format(PyExc_TypeError, "%s() missing required argument 'item'", function);
-    }
-    return item;
+    return fl_arguments(function, names, args, count, kwnames, &item) < 0 ? NULL : item;
 }
 
 static PyObject *queue_put_nowait(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
@@ -82,10 +70,7 @@ static PyObject *finish_put(PyObject *op, fl_end end)
     if (end.refused) {
         return fl_bounded_raise((fl_bounded *)op, FL_REFUSAL, true);
     }
-    if (fl_bounded_store((fl_bounded *)op, end.item) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return fl_none(fl_bounded_store((fl_bounded *)op, end.item));
 }
 
 static PyObject *queue_put_async(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames)
@@ -172,7 +157,7 @@ static PyObject *queue_join(PyObject *op, PyObject *const *args, Py_ssize_t coun
         done = fl_wait_thread(op, fl_load(&self->storage->finished, relaxed), 0, (fl_stake){0},
                               deadline); /* it stays */
     }
-    return done < 0 ? NULL : PyBool_FromLong(done);
+    return fl_truth(done);
 }
 
 static PyObject *finish_join(PyObject *Py_UNUSED(op), fl_end Py_UNUSED(end))
@@ -224,10 +209,7 @@ static int resize_to(fl_bounded *self, PyObject *number)
 
 static PyObject *queue_resize(PyObject *op, PyObject *number)
 {
-    if (resize_to(fl_bounded_begin(op), number) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return fl_none(resize_to(fl_bounded_begin(op), number));
 }
 
 static PyObject *queue_qsize(PyObject *op, PyObject *Py_UNUSED(ignored))
@@ -248,6 +230,10 @@ static PyObject *queue_full(PyObject *op, PyObject *Py_UNUSED(ignored))
 static PyObject *queue_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     fl_bounded *self = fl_bounded_begin(op);
+    if (self->storage->slots == NULL) {
+        long values[] = {(long)fl_bounded_size(self), (long)fl_waitq_waiting(fl_bounded_objects(self))};
+        return fl_record(fl_wrapper_state(op)->simple_queue_statistics, values, 2, 0);
+    }
     fl_waitq *finished = fl_load(&self->storage->finished, acquire); /* pairs with fl_bounded_begin_join */
     long values[] = {
         (long)fl_bounded_size(self),
@@ -273,19 +259,9 @@ static PyObject *repr(PyObject *op)
                                 (unsigned)fl_waitq_waiting(self->storage->slots), shut, (void *)op);
 }
 
-static PyObject *simple_statistics(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    fl_bounded *self = fl_bounded_begin(op);
-    long values[] = {(long)fl_bounded_size(self), (long)fl_waitq_waiting(fl_bounded_objects(self))};
-    return fl_record(fl_wrapper_state(op)->simple_queue_statistics, values, 2, 0);
-}
-
 static PyObject *simple_repr(PyObject *op)
 {
-    fl_bounded *self = fl_bounded_begin(op);
-    return PyUnicode_FromFormat("<%s of %u, %u waiting, at %p>", Py_TYPE(op)->tp_name,
-                                (unsigned)fl_bounded_size(self),
-                                (unsigned)fl_waitq_waiting(fl_bounded_objects(self)), (void *)op);
+    return fl_wrapper_repr(op, "of %u", (unsigned)fl_bounded_size(fl_bounded_begin(op)));
 }
 
 static PyObject *queue_sizeof(PyObject *op, PyObject *Py_UNUSED(ignored))
@@ -386,37 +362,17 @@ static int queue_clear(PyObject *op)
     return 0;
 }
 
-static void queue_dealloc(PyObject *op)
-{
-    PyObject_GC_UnTrack(op);
-    Py_TRASHCAN_BEGIN(op, queue_dealloc)
-    fl_bounded_dealloc((fl_bounded *)op);
-    Py_TRASHCAN_END
-}
-
-/* What a SimpleQueue does as a Queue does. */
-#define simple_put queue_put
-#define simple_put_nowait queue_put_nowait
-#define simple_put_async queue_put_async
-#define simple_get queue_get
-#define simple_get_nowait queue_get_nowait
-#define simple_get_async queue_get_async
-#define simple_qsize queue_qsize
-#define simple_empty queue_empty
-#define simple_sizeof queue_sizeof
-
 #define QUEUE(type, prefix, new, ...)                                                                       \
     FL_TYPE("fairlead.sync." #type, fl_bounded, Py_TPFLAGS_HAVE_GC,                                        \
             {Py_tp_new, (void *)(new)},                                                                    \
             {Py_tp_traverse, (void *)queue_traverse},                                                      \
             {Py_tp_clear, (void *)queue_clear},                                                            \
-            {Py_tp_dealloc, (void *)queue_dealloc},                                                        \
             __VA_ARGS__,                                                                                   \
-            FL_WRAPPER_SLOTS(type, prefix))
+            FL_WRAPPER_SLOTS_AND(type, prefix, fl_bounded_dealloc))
 
 #define SHOWN {Py_tp_repr, (void *)repr}, {Py_tp_getset, getset}
 
 PyType_Spec fl_queue_spec = QUEUE(Queue, queue_, queue_new, SHOWN);
 PyType_Spec fl_lifo_spec = QUEUE(LifoQueue, queue_, lifo_new, SHOWN);
 PyType_Spec fl_priority_spec = QUEUE(PriorityQueue, queue_, priority_new, SHOWN);
-PyType_Spec fl_simple_queue_spec = QUEUE(SimpleQueue, simple_, simple_new, {Py_tp_repr, (void *)simple_repr});
+PyType_Spec fl_simple_queue_spec = QUEUE(SimpleQueue, queue_, simple_new, {Py_tp_repr, (void *)simple_repr});

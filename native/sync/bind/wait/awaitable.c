@@ -168,25 +168,16 @@ static bool postpone(fl_state *state, PyObject *error)
 
 bool fl_wait_stands(fl_state *state, fl_waiter *waiter)
 {
-    PyObject *type, *value, *traceback; /* an exception that is set while the waiter is settled */
-    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *error = fl_caught(); /* it is not set while the waiter is settled */
     uint32_t granted = FL_GRANTED;
     bool stands =
         waiter->final && !fl_waiter_abandon(waiter, FL_CANCELLED) &&
         fl_cas(&waiter->state, &granted, FL_TAKEN, acq_rel, acquire); /* pairs with fl_mailbox_close */
+    stands = stands && postpone(state, error);
     if (stands) {
-        PyErr_NormalizeException(&type, &value, &traceback);
-        if (traceback != NULL) {
-            PyException_SetTraceback(value, traceback);
-        }
-        stands = postpone(state, value);
-    }
-    if (stands) {
-        Py_XDECREF(type);
-        Py_XDECREF(value);
-        Py_XDECREF(traceback);
+        Py_DECREF(error);
     } else {
-        PyErr_Restore(type, value, traceback);
+        fl_raise_again(error);
     }
     return stands;
 }

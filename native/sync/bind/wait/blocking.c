@@ -8,9 +8,11 @@
 #include "sync/bind/wait/blocking.h"
 
 #include "machine/clock.h"
+#include "sync/bind/base/arguments.h"
 #include "sync/bind/base/task.h"
 #include "sync/bind/wait/gone.h"
 #include "sync/bind/wait/operation.h"
+#include "sync/coordination/event.h"
 
 static PyObject *end_of_wait(PyObject *Py_UNUSED(wrapper), fl_end end)
 {
@@ -47,7 +49,7 @@ PyObject *fl_greenlet_wait(PyObject *operation, int64_t deadline)
 }
 
 /* As fl_wait_thread, in a thread where gevent's hub runs; FL_NO_GREENLET: none of its greenlets calls. */
-static int wait_greenlet(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake stake, int64_t deadline)
+int fl_wait_greenlet(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake stake, int64_t deadline)
 {
     fl_state *state = fl_wrapper_state(what);
     int here = fl_in_greenlet(state);
@@ -139,7 +141,7 @@ int fl_wait_thread(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake st
 int fl_wait_thread_unless(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake stake,
                           int64_t deadline, fl_refuses refuses)
 {
-    int outcome = wait_greenlet(what, waitq, wanted, stake, deadline);
+    int outcome = fl_wait_greenlet(what, waitq, wanted, stake, deadline);
     if (outcome != FL_NO_GREENLET) {
         return outcome;
     }
@@ -158,25 +160,42 @@ int fl_wait_thread_unless(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_s
 
 int fl_wait_thread_always(PyObject *what, fl_waitq *waitq, fl_stake stake)
 {
-    PyObject *type = NULL, *value = NULL, *traceback = NULL;
+    PyObject *error = NULL; /* the last one */
     int outcome, looks = 0;
-    while ((outcome = wait_greenlet(what, waitq, 1, stake, FL_FOREVER)) < 0) {
-        fl_keep_last(&type, &value, &traceback);
+    while ((outcome = fl_wait_greenlet(what, waitq, 1, stake, FL_FOREVER)) < 0) {
+        Py_XSETREF(error, fl_caught());
     }
     if (outcome == FL_NO_GREENLET) {
         fl_waiter *waiter;
         while ((waiter = fl_waiter_for(what, waitq, 1, stake)) == NULL) { /* for lack of memory */
-            fl_keep_last(&type, &value, &traceback);
+            Py_XSETREF(error, fl_caught());
         }
         outcome = fl_waitq_enter(waiter);
         while (outcome != 1) {
             outcome = fl_sleep(waiter, FL_FOREVER, &looks);
             if (outcome < 0) {
-                fl_keep_last(&type, &value, &traceback);
+                Py_XSETREF(error, fl_caught());
             }
         }
         fl_thread_waiter_done(waiter);
     }
-    PyErr_Restore(type, value, traceback);
-    return type == NULL ? 0 : -1;
+    if (error == NULL) {
+        return 0;
+    }
+    fl_raise_again(error);
+    return -1;
+}
+
+PyObject *fl_wait_for_zero(const char *function, PyObject *what, PyObject *const *args, Py_ssize_t count,
+                           PyObject *kwnames)
+{
+    int64_t deadline;
+    if (fl_timeout_argument(function, args, count, kwnames, &deadline) < 0) {
+        return NULL;
+    }
+    int zero = fl_flag_is_set(fl_wrapper_waitq(what));
+    if (!zero && deadline > 0) {
+        zero = fl_wait_thread(what, fl_wrapper_waitq(what), 0, (fl_stake){0}, deadline);
+    }
+    return fl_truth(zero);
 }

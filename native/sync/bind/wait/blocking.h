@@ -43,6 +43,10 @@ int fl_sleep(fl_waiter *waiter, int64_t deadline, int *looks);
    raised afterwards. */
 int fl_wait_in_place(fl_state *state, fl_waiter *waiter, int64_t deadline);
 
+/* wait(timeout=None), by this name: until a count (sync/coordination/event.h) is 0. */
+PyObject *fl_wait_for_zero(const char *function, PyObject *what, PyObject *const *args, Py_ssize_t count,
+                           PyObject *kwnames);
+
 /* Takes a lock that must be had, for ever: an exception of a signal handler waits until it is taken (-1, with
    the last one set). */
 int fl_wait_thread_always(PyObject *what, fl_waitq *waitq, fl_stake stake);
@@ -51,6 +55,8 @@ int fl_wait_thread_always(PyObject *what, fl_waitq *waitq, fl_stake stake);
 #define FL_NO_GREENLET 3
 /* Whether this thread's hub can run others while the caller waits; -1: an exception. */
 int fl_in_greenlet(fl_state *state);
+/* As fl_wait_thread, of the greenlet that calls. */
+int fl_wait_greenlet(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake stake, int64_t deadline);
 /* There: waits with this operation (stolen; NULL: an exception is set), and returns what it ends with; None:
    the time was over first. */
 PyObject *fl_greenlet_wait(PyObject *operation, int64_t deadline);

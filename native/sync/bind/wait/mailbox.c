@@ -211,39 +211,13 @@ PyObject *fl_mailbox_timer(PyObject *op, int64_t sleep, PyObject *function)
     return PyObject_CallFunction(call_later, "dO", fmin((double)sleep, LONGEST_TIMER) / 1e9, function);
 }
 
-#if !defined(PYPY_VERSION) && !defined(Py_GIL_DISABLED)
-/* By this thread: when a task of asyncio's was last found to run, and its loop's mailbox, which may be gone.
-   Up to 3.11 asking for the loop is a call of the system. */
-static _Thread_local struct {
-    fl_py_turn turn;
-    uint32_t generation;
-    const PyObject *mailbox;
-} of_task FL_THREAD_LOCAL_MODEL;
-
-static bool runs_still(const PyObject *box)
-{
-    return box != NULL && of_task.mailbox == box && of_task.generation == fl_fork_generation &&
-           fl_py_turn_lasts(&of_task.turn);
-}
-
-static void runs_now(const PyObject *box)
-{
-    of_task.turn = fl_py_turn_here();
-    of_task.generation = fl_fork_generation;
-    of_task.mailbox = box;
-}
-#else
-#define runs_still(box) false
-#define runs_now(box) (void)(box)
-#endif
-
 /* The finder is Python, and is asked at every wait. As long as a mailbox is there, so is its loop, which its
    make_future is a method of: so the same loop has the same mailbox. */
 static PyObject *mailbox_here(fl_state *state)
 {
     PyObject *loop = NULL;
 #ifndef Py_GIL_DISABLED
-    if (runs_still(state->recent_mailbox)) {
+    if (fl_runs_task_still(state->recent_loop)) {
         return Py_NewRef(state->recent_mailbox);
     }
     int trio = PyDict_Contains(state->modules, state->name_trio);
@@ -423,17 +397,7 @@ static bool runs_here(mailbox *self)
 #ifndef Py_GIL_DISABLED
     fl_state *state = fl_wrapper_state((PyObject *)self);
     if (state->recent_mailbox == (PyObject *)self) { /* asyncio's: its adapter, in Python, is not asked */
-        if (runs_still((PyObject *)self)) {
-            return true;
-        }
-        PyObject *loop = fl_running_loop(state);
-        found = loop != NULL && loop == state->recent_loop ? fl_asyncio_task(state, loop) : NULL;
-        Py_XDECREF(found);
-        Py_XDECREF(loop);
-        if (found != NULL) {
-            runs_now((PyObject *)self);
-        }
-        return found != NULL;
+        return fl_runs_task_of(state, state->recent_loop);
     }
 #endif
     found = self->running == NULL ? NULL : PyObject_CallNoArgs(self->running);

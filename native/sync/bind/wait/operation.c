@@ -330,7 +330,7 @@ static void operation_dealloc(PyObject *op)
     Py_TRASHCAN_BEGIN(op, operation_dealloc)
     operation_clear(op);
     drop_handoff((fl_operation *)op);
-    PyObject_GC_Del(op);
+    type->tp_free(op);
     Py_DECREF(type);
     Py_TRASHCAN_END
 }
