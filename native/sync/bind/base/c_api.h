@@ -11,8 +11,10 @@
 #ifdef PYPY_VERSION /* which has one interpreter, and no calls for this in its C API */
 #define PyInterpreterState_Get() PyThreadState_GetInterpreter(PyThreadState_Get())
 #define PyInterpreterState_Main() PyInterpreterState_Get()
+#undef PyErr_CheckSignals
 #define PyErr_CheckSignals() fl_run_handlers() /* PyPy's own does nothing */
 int fl_run_handlers(void);
+#undef PyIter_Send
 #define PyIter_Send fl_iterator_send
 PySendResult fl_iterator_send(PyObject *iterator, PyObject *value, PyObject **result);
 #endif
