@@ -12,6 +12,8 @@ from waiting import PATIENCE_S, Inside, Thread, until
 
 from fairlead.sync import CountdownEvent, Event, RWLock, Semaphore
 
+pytestmark = pytest.mark.pypy
+
 
 @pytest.mark.parametrize("moment", ["while it runs", "afterwards"])
 @each(lambda call: (call.each or "fair" in call.name) and not call.alone)
