@@ -1,4 +1,5 @@
 from collections.abc import Callable, Generator
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Final, Generic, Protocol, Self, TypeVar, final
 
@@ -418,7 +419,7 @@ class QueueStatistics(structseq[Any], tuple[int, int, int, int, int, int, bool, 
         """whether all waiters are served in order"""
 
 @final
-class Lock:
+class Lock(AbstractAsyncContextManager[Any, None]):
     """A lock for threads and tasks alike: `with lock:` in a thread, `async with lock:` in a task.
 
     Any thread or task may release it. A newcomer may take a free lock before the waiters (barging) until the
@@ -482,7 +483,7 @@ class RLockStatistics(structseq[Any], tuple[bool, int, int, bool]):
         """whether all waiters are served in order"""
 
 @final
-class RLock:
+class RLock(AbstractAsyncContextManager[Any, None]):
     """A lock that its holder may take again, and must release as often; a thread or a task is the holder.
 
     Within a task the task takes and releases it, by `with` as by `async with`; elsewhere the thread does.
@@ -547,7 +548,7 @@ class RateLimiterStatistics(structseq[Any], tuple[int, int, int]):
         """threads and tasks that wait"""
 
 @final
-class RateLimiter:
+class RateLimiter(AbstractAsyncContextManager[bool, None]):
     """So many permits in so many seconds, for threads and tasks alike; they come by themselves, evenly.
 
     burst is how many may be taken at once after a pause, and at first. In t seconds, whichever, never more
@@ -614,7 +615,7 @@ class RWLockStatistics(structseq[Any], tuple[int, bool, bool, int]):
         """threads and tasks that wait"""
 
 @final
-class RWLockView:
+class RWLockView(AbstractAsyncContextManager[Any, None]):
     """One view of an RWLock: for reading, for reading with the right to write next, or for writing."""
     def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
         """Acquires, again if the caller holds it, waiting if need be; returns whether it did. As
@@ -726,7 +727,7 @@ class BarrierStatistics(structseq[Any], tuple[int, int, bool]):
         """whether it is broken"""
 
 @final
-class Barrier:
+class Barrier(AbstractAsyncContextManager[int, None]):
     """Lets threads and tasks through when so many parties have arrived, again and again.
 
     The last to arrive calls action before the others go on; when that raises, the barrier breaks. timeout, in
@@ -807,7 +808,7 @@ class ConditionStatistics(structseq[Any], tuple[int, LockStatistics | RLockStati
         """the statistics of its lock"""
 
 @final
-class Condition:
+class Condition(AbstractAsyncContextManager[Any, None]):
     """As threading.Condition, and with wait_async() and `async with` as asyncio.Condition.
 
     Waiters are notified, and get the lock again, in the order in which they began to wait: a notified waiter
@@ -874,7 +875,7 @@ class Notice(Generic[_T_co]):
         """As of a generator. Ends the wait without the lock."""
 
 @final
-class Semaphore:
+class Semaphore(AbstractAsyncContextManager[Any, None]):
     """Permits for threads and tasks alike, any number at a time.
 
     Order and fairness as of a Lock. A waiter for many is not starved by waiters for one. In a forked child
@@ -912,7 +913,7 @@ class Semaphore:
         """As release(), in an awaitable that is done."""
 
 @final
-class BoundedSemaphore:
+class BoundedSemaphore(AbstractAsyncContextManager[Any, None]):
     """A Semaphore that never has more permits than it began with."""
     def __new__(cls, value: int = 1, *, fair: bool = False) -> BoundedSemaphore: ...
     def acquire(self, blocking: bool = True, timeout: float | None = None, n: int = 1) -> bool:
@@ -946,7 +947,7 @@ class BoundedSemaphore:
         """As release(), in an awaitable that is done."""
 
 @final
-class CapacityLimiter:
+class CapacityLimiter(AbstractAsyncContextManager[Any, None]):
     """So many at a time: as anyio's and trio's, for threads and tasks alike.
 
     A token belongs to its borrower: the task that runs, or the thread, or any hashable object by the methods
@@ -1054,7 +1055,7 @@ class Rendezvous(Generic[_T]):
     def __class_getitem__(cls, item: Any, /) -> Any:
         """Rendezvous[int] is a Rendezvous, for annotations."""
 
-class ChannelEnd:
+class ChannelEnd(AbstractAsyncContextManager[Any, None]):
     """An end of a channel: open until it is closed, left by `with` or `async with`, or collected."""
     @property
     def _line(self) -> Any: ...
@@ -1093,7 +1094,9 @@ class SendingEnd(ChannelEnd):
         """As wait_closed(), for tasks."""
 
 class ReceivingEnd(ChannelEnd):
-    """A receiving end of a channel; of a broadcast, of what is sent from now on, or as another end of it."""
+    """A receiving end of a channel; of a broadcast, of what is sent from now on, or as another end of
+    it.
+    """
     def __new__(
         cls, line: tuple[Any, CountdownEvent, CountdownEvent], like: ReceivingEnd = ..., /
     ) -> Self: ...
@@ -1106,7 +1109,7 @@ class ReceivingEnd(ChannelEnd):
     def receive_async(self) -> Operation[Any]:
         """As receive(), in an awaitable. A task that is cancelled has received nothing."""
     def _latest(self) -> Any:
-        """Of a broadcast: the newest object, seen or not. Raises ChannelClosedError if nothing was ever sent."""
+        """Of a broadcast: the newest object, seen or not. ChannelClosedError if nothing was ever sent."""
     def _pending(self) -> int:
         """Of a broadcast: how many were sent that it has neither received nor reported as missed."""
 

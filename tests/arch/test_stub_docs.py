@@ -42,3 +42,15 @@ def test_extension_has_the_docstrings_of_its_stub() -> None:
         if words(ast.get_docstring(node)) != words(getattr(it, "__doc__", None))
     ]
     assert different == []
+
+
+def test_what_async_with_takes_names_the_base_that_pyright_asks_for() -> None:
+    """Its __aenter__ is no coroutine function, without which pyright sees no AbstractAsyncContextManager."""
+    bases = {
+        node.name: [ast.unparse(base).partition("[")[0] for base in node.bases]
+        for node in ast.parse(STUB.read_text()).body
+        if isinstance(node, ast.ClassDef)
+        and any(isinstance(each, ast.FunctionDef) and each.name == "__aenter__" for each in node.body)
+    }
+    assert "Lock" in bases
+    assert [name for name, of in bases.items() if "AbstractAsyncContextManager" not in of] == []

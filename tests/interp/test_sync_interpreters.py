@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from blockingcalls import CALLS, Blocked, Call
+from blocked import Blocked
+from blockingcalls import CALLS, Call
 from waiting import PATIENCE_S, Thread, until
 
 from fairlead._native import attach, handle

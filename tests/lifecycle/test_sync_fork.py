@@ -11,7 +11,8 @@ pytestmark = pytest.mark.ends_and_free
 
 CHECK = """
 import asyncio
-from blockingcalls import CALLS, HOLDINGS, LIMITER
+from blockingcalls import CALLS
+from holdings import HOLDINGS, LIMITER
 from waiting import Inside, Thread, main_thread_sleeps
 
 def begin(call, blocked):

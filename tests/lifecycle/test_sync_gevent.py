@@ -20,7 +20,8 @@ def run(program: str, first: str = "") -> None:
 
 
 CHECK = """
-from blockingcalls import CALLS, EXTRA, HOLDINGS, LIMITER
+from blockingcalls import CALLS, EXTRA
+from holdings import HOLDINGS, LIMITER
 from waiting import Thread
 
 CALLS = [call for call in [*CALLS, *EXTRA] if call.greenlets]

@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import pytest
+from blocked import Blocked
+from holdings import HOLDINGS
 from waiting import Inside, Thread
 
 from fairlead.errors import BrokenBarrierError, QueueEmpty, QueueFull, WaitTimeoutError
@@ -30,7 +33,6 @@ from fairlead.sync import (
     Queue,
     RateLimiter,
     RLock,
-    RWLock,
     Semaphore,
     SimpleQueue,
     broadcast,
@@ -41,43 +43,6 @@ from fairlead.sync import (
     select_async,
 )
 from fairlead.sync.extra import Combiner, Exchanger, ManualClock, Phaser, StampedLock
-
-
-@dataclass
-class Blocked:
-    """A primitive of which a call waits."""
-
-    primitive: Any
-    wait: Callable[..., Any]
-    """For threads and greenlets; takes `timeout`."""
-    wait_async: Callable[[], Any]
-    waiting: Callable[[], int]
-    end: Callable[[], Any]
-    """Lets the call go on, from whichever thread; waits for nothing."""
-    result: Any = True
-    undo: Callable[[Any], Any] = bool
-    """Gives back what the call took, where it was called."""
-    mend: Callable[[], Any] = bool
-    """After a wait that ended by itself."""
-    state: Callable[[], Any] | None = None
-    """What must be as before once a wait has ended by itself; None: the statistics."""
-
-    def left(self) -> Any:
-        self.mend()
-        return self.primitive.statistics() if self.state is None else self.state()
-
-    def take(self) -> Any:
-        value = self.wait()
-        self.undo(value)
-        return value
-
-    async def take_async(self) -> Any:
-        value = await self.wait_async()
-        self.undo(value)
-        return value
-
-    def got(self, value: Any) -> bool:
-        return bool(value) if self.result is ... else value == self.result
 
 
 @dataclass(frozen=True)
@@ -130,60 +95,6 @@ def _within(function: Callable[[Callable[[], Any]], Any]) -> Any:
         runs.result()
 
     return block()
-
-
-# what has holders: how it is taken first, and by which call another then waits
-
-
-@dataclass(frozen=True)
-class Holding:
-    name: str
-    make: Callable[[], Any]
-    taken: str = ""
-    wanted: str = ""
-
-    @property
-    def kind(self) -> str:
-        return type(self.make()).__name__
-
-    def block(self, lock: Any, how: str) -> Any:
-        return getattr(lock, how) if how else lock
-
-    def calls(self, lock: Any, how: str) -> tuple[Any, Any, Callable[[Any], Any]]:
-        """By a thread, by a task, and letting go."""
-        one = self.block(lock, how)
-        return one.acquire, one.acquire_async, lambda _: one.release()
-
-    def blocked(self, _: int = 1, mine: bool = False) -> Blocked:
-        """Held by a thread of its own, or by this one."""
-        lock = self.make()
-        wait, wait_async, undo = self.calls(lock, self.wanted)
-        if mine:
-            block = self.block(lock, self.taken)
-            block.__enter__()
-            end: Callable[[], Any] = partial(block.__exit__, None, None, None)
-        else:
-            end = Inside(self.block(lock, self.taken)).wait().go
-        return Blocked(
-            lock,
-            wait,
-            wait_async,
-            lambda: int(lock.statistics().waiting),
-            end,
-            undo=undo,
-        )
-
-
-HOLDINGS = [
-    Holding("Lock", Lock),
-    Holding("fair Lock", partial(Lock, fair=True)),
-    Holding("RLock", RLock),
-    Holding("fair RLock", partial(RLock, fair=True)),
-    Holding("RWLockView writing, read", RWLock, "reading", "writing"),
-    Holding("RWLockView reading, written", RWLock, "writing", "reading"),
-    Holding("RWLockView upgradable", RWLock, "upgradable", "upgradable"),
-]
-LIMITER = Holding("CapacityLimiter", partial(CapacityLimiter, 1))
 
 
 def _semaphore(make: Callable[..., Any], _: int) -> Blocked:
@@ -516,3 +427,8 @@ if sys.implementation.name == "pypy":  # what is tested there
     EXTRA = []
     TESTED = {"Lock", "Semaphore", "BoundedSemaphore", "Event", "SimpleQueue"}
     CALLS = [one for one in CALLS if one.seen in TESTED and one.name != "CapacityLimiter"]
+ALL = [*CALLS, *EXTRA]
+
+
+def each(of: Callable[[Call], bool] = lambda _: True) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("call", [one for one in ALL if of(one)], ids=lambda call: call.name)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import trio
-from blockingcalls import Blocked
+from blocked import Blocked
 from waiting import PATIENCE_S, Thread, main_thread_sleeps, run, until, until_async
 
 

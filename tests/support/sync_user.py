@@ -6,6 +6,7 @@ A test runs it, make lint checks it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import threading
 from typing import assert_type
@@ -261,6 +262,12 @@ async def tasks() -> None:
         pass
     async with rw.writing, stamped.writing as stamp:
         assert_type(stamp, int)
+    async with contextlib.AsyncExitStack() as stack:
+        for block in (lock, rlock, semaphore, rw.reading, sync.CapacityLimiter(1), sync.RateLimiter(1)):
+            await stack.enter_async_context(block)
+        assert_type(await stack.enter_async_context(sync.Barrier(1)), int)
+        for end in (*sync.channel(1), sync.Condition()):
+            await stack.enter_async_context(end)
     stamped.release(await stamped.acquire_read_async())
     stamped.release(await stamped.acquire_write_async())
     assert_type(await extra.Combiner().run_async(lambda: 1), int)

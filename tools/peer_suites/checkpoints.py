@@ -191,9 +191,10 @@ class CapacityLimiter(Taken):
 
     def statistics(self) -> Any:
         borrowed, total, waiting, _ = self.inner.statistics()
+        borrowers = [who for who, loan in self.inner._lent.items() if loan[0] is not None]
         return SimpleNamespace(
             borrowed_tokens=borrowed, total_tokens=total, tasks_waiting=waiting,
-            borrowers=peer.borrowers_as([who for who, (by, _) in self.inner._lent.items() if by is not None]),
+            borrowers=peer.borrowers_as(borrowers),
         )  # fmt: skip
 
 
@@ -201,16 +202,15 @@ class End(Face):
     """One end of a channel."""
 
     def __init__(self, inner: Any, most: float) -> None:
-        self.inner, self.most, self.ended = inner, most, False
+        self.inner, self.most = inner, most
 
     def clone(self) -> Self:
         try:
             return type(self)(self.inner.clone(), self.most)
-        except errors.ChannelClosedError:
-            raise self._closed() from None
+        except errors.EndClosedError:
+            raise peer.library.ClosedResourceError from None
 
     def close(self) -> None:
-        self.ended = True
         self.inner.close()
 
     async def aclose(self) -> None:
@@ -218,8 +218,9 @@ class End(Face):
         await peer.checkpoint_if_cancelled()
         await peer.cancel_shielded_checkpoint()
 
-    def _closed(self) -> Exception:
-        kind = peer.library.ClosedResourceError if self.ended else self.other_end_closed
+    def _closed(self, error: errors.ChannelClosedError) -> Exception:
+        mine = isinstance(error, errors.EndClosedError)
+        kind = peer.library.ClosedResourceError if mine else self.other_end_closed
         return kind()  # type: ignore[no-any-return]
 
     @property
@@ -231,14 +232,14 @@ class End(Face):
             return way(*given)
         except (errors.QueueFull, errors.QueueEmpty):
             raise peer.library.WouldBlock from None
-        except errors.ChannelClosedError:
-            raise self._closed() from None
+        except errors.ChannelClosedError as error:
+            raise self._closed(error) from None
 
     async def _later(self, way: Callable[..., Any], *given: Any) -> Any:
         try:
             return await way(*given)
-        except errors.ChannelClosedError:
-            raise self._closed() from None
+        except errors.ChannelClosedError as error:
+            raise self._closed(error) from None
 
     def statistics(self) -> Any:
         now = self.inner.statistics()

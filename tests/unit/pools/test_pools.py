@@ -13,6 +13,7 @@ from typing import Any
 
 import pooltasks
 import pytest
+from endings import collect
 from poolkinds import KINDS, Make
 from pooltasks import (
     Odd,
@@ -128,7 +129,7 @@ def test_unreachable_pool_and_ended_futures_hold_nothing() -> None:
     future = pool.submit(lambda _: None, argument)
     future.result()
     del argument
-    until(lambda: gone() is None)
+    until(lambda: collect() or gone() is None)
     pool.shutdown()
 
 

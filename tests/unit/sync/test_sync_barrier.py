@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 import trio
-from blockingcalls import Blocked
+from blocked import Blocked
 from endings import each_ending
 from waiting import Thread, run, until, until_async
 

@@ -99,14 +99,17 @@ def test_closed_end_neither_sends_nor_receives_though_another_is_open() -> None:
     operations = sender.send_async(1), sender.send_async(2)
     others[0].send("mine")
     asked = receiver.receive_async(), receiver.receive_async()
-    sender.close()
-    receiver.close()
+    for end in (sender, sender, receiver, receiver):  # the second time changes nothing
+        end.close()
     for alone, selected in (operations, asked):
         with pytest.raises(errors.EndClosedError):
             run(alone)
         with pytest.raises(errors.EndClosedError):
             select(selected)
+    assert others[0].statistics() == (1, 1, 1, 0, 0, False)
     assert others[1].receive_nowait() == "mine"
+    others[0].send("again")
+    assert others[1].receive_nowait() == "again"
     assert others[1].statistics().pending == 0
 
 

@@ -394,6 +394,30 @@ def test_notify_all_lets_all_have_the_lock_in_the_order_of_waiting(
         assert order == TWELVE
 
 
+def test_waiter_that_found_its_predicate_false_is_handed_the_lock_at_each_later_notification(
+    condition: Condition,
+) -> None:
+    """It has waited for long, though not since it asked: no newcomer passes it."""
+    asked: list[bool] = []
+
+    def take() -> None:
+        with condition:
+            condition.wait_for(lambda: asked.append(True) or len(asked) > 40)
+
+    waiter = Thread(take)
+    until(waiting(condition, 1))
+    begun = time.monotonic()
+    until(lambda: time.monotonic() - begun > 0.002)
+    for before in range(1, 41):
+        until(lambda: len(asked) == before and waiting(condition, 1)())  # noqa: B023
+        with condition:
+            condition.notify()
+        if condition.acquire(False):
+            assert len(asked) > before
+            condition.release()
+    waiter.result()
+
+
 def test_notify_all_lets_tasks_of_one_trio_have_the_lock_in_the_order_of_waiting() -> None:
     """trio shuffles the tasks that it wakes at once."""
 

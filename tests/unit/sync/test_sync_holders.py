@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 import trio
-from blockingcalls import HOLDINGS, LIMITER, Blocked, Holding
+from blocked import Blocked
 from endings import queued
+from holdings import HOLDINGS, LIMITER, Holding
 from waiting import Inside, Thread, run, until, until_async
 
 from fairlead.errors import DeadlockError, NotHeldError

@@ -7,8 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from endings import handling, interrupting
-from waiting import Thread, until, waiting_thread
+from waiting import until, waiting_thread
 
 pytest.importorskip("trio")
 
@@ -68,28 +67,6 @@ def test_waiter_that_waited_for_long_is_served_before_newcomers() -> None:
     lock.release()
     assert lock.acquire(False) is False
     assert waiter.result() is True
-
-
-def test_wait_goes_on_in_its_place_after_a_signal_handler_returns() -> None:
-    lock, order, handled = Lock(fair=True), [], []
-    lock.acquire()
-
-    def others() -> None:
-        until(lambda: lock.statistics().waiting == 1)
-        second = Thread(lambda: lock.acquire() and order.append("second"))
-        interrupting(lambda: lock.statistics().waiting == 2).result()
-        until(lambda: handled and lock.statistics().waiting == 2)
-        lock.release()
-        until(lambda: order)
-        lock.release()
-        second.result()
-
-    with handling(lambda: handled.append(1)):
-        other = Thread(others)
-        lock.acquire()
-        order.append("first")
-        other.result()
-    assert order == ["first", "second"]
 
 
 @pytest.mark.skipif(sys.implementation.name == "pypy", reason="PyPy's sys.getsizeof knows no sizes")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import trio
-from blockingcalls import HOLDINGS, LIMITER, Holding
+from holdings import HOLDINGS, LIMITER, Holding
 from waiting import Thread, blocking_tasks, run, until, until_async, waiting_task, waiting_thread
 
 from fairlead.errors import BrokenLockError, NotHeldError, OwnerDeathWarning

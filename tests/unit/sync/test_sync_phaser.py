@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from blockingcalls import Blocked
+from blocked import Blocked
 from endings import each_ending
 from waiting import Thread, run, until
 

@@ -92,7 +92,7 @@ def test_reader_can_read_again_while_a_writer_waits(lock: RWLock) -> None:
     writer.wait().go()
 
 
-def test_reader_can_nlock_write_nor_become_upgradable(lock: RWLock) -> None:
+def test_reader_can_neither_write_nor_become_upgradable(lock: RWLock) -> None:
     async def main() -> None:
         async with lock.reading:
             with pytest.raises(errors.DeadlockError, match="begin with `upgradable`"):

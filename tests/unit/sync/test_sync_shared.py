@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import trio
-from blockingcalls import Blocked
+from blocked import Blocked
 from endings import HandlerRan, handling, interrupting
 from waiting import Thread, run, until, until_async
 
