@@ -121,14 +121,12 @@ static PyObject *callbacks_of(fl_state *state, PyObject *future)
    function in Python; it has forgotten them. Those that the loop has not got are scheduled now. */
 static void reschedule(fl_state *state, PyObject *future, PyObject *callbacks)
 {
-    PyObject *type, *value, *traceback, *done = NULL;
+    PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    for (int attempts = 0; done == NULL && attempts < 2; attempts++) {
-        PyObject *function = fl_imported(&state->reschedule, "fairlead.wait._asyncio", "reschedule");
-        done = function == NULL ? NULL : PyObject_CallFunctionObjArgs(function, future, callbacks, NULL);
-        if (done == NULL) {
-            fl_raise_later(future);
-        }
+    PyObject *function = fl_imported(&state->reschedule, "fairlead.wait._asyncio", "reschedule");
+    PyObject *done = function == NULL ? NULL : PyObject_CallFunction(function, "OO", future, callbacks);
+    if (done == NULL) {
+        fl_raise_later(future);
     }
     Py_XDECREF(done);
     PyErr_Restore(type, value, traceback);
@@ -188,12 +186,8 @@ static void end_waits(mailbox *self, fl_state *state)
     while (resume && (waiter = fl_mailbox_break(self->body)) != NULL) {
         PyObject *future = fl_waiter_swap_future(waiter, NULL);
         if (future != NULL && complete(state, future) < 0) {
-            if (is_refusal()) {
-                resume = false;
-                PyErr_Clear();
-            } else {
-                complete_after(state, future);
-            }
+            resume = !is_refusal();
+            resume ? complete_after(state, future) : PyErr_Clear();
         }
         Py_XDECREF(future);
         fl_waiter_unref(waiter);

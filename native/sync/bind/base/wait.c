@@ -247,12 +247,14 @@ int fl_sleep(fl_waiter *waiter, int64_t deadline, int *looks)
     if (result == FL_WAIT_REFUSED || result == FL_WAIT_TIMED_OUT) {
         return result == FL_WAIT_REFUSED ? FL_REFUSAL : 0;
     }
-    if (PyErr_CheckSignals() < 0 || /* also when it was granted, so that what is raised takes nothing along */
-        (result == FL_WAIT_INTERRUPTED && !told && waiter->told && fl_holder_ended(waiter->request, waiter->waitq) < 0)) {
+    if (PyErr_CheckSignals() < 0) { /* also when it was granted: what is raised takes nothing along */
         return -1;
     }
     if (result == FL_WAIT_GRANTED) {
         return 1;
+    }
+    if (!told && waiter->told && fl_holder_ended(waiter->request, waiter->waitq) < 0) {
+        return -1;
     }
     if (waiter->generation != fl_fork_generation && /* the handler forked, and this is the child */
         fl_load(&waiter->state, acquire) == FL_WAITING && /* pairs with settle */
