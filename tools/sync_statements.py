@@ -481,7 +481,7 @@ def forms() -> Iterator[tuple[str, Form]]:
         ("channel's end", closing, ("with", "async")),
     ):
         for style in styles:
-            may = style == "statement" or (name == "once" and WINDOW_IN_WITH)
+            may = style == "statement" or name == "Exchanger" or (name == "once" and WINDOW_IN_WITH)
             yield f"{style} {name}", Form(partial(trial, style=style), may, style[0] == "a")
     for name, make, style in (
         ("Condition", lambda: fs.Condition(fs.Lock()), "with"),

@@ -152,6 +152,15 @@ class Storm:
             time.sleep(1e-5)
         return wrong
 
+    def in_time(self, run: Callable[[], str]) -> str:
+        self.until = time.monotonic() + 2 * PATIENCE_S
+        try:
+            return run()
+        except KeyboardInterrupt:
+            return "a later call waits for ever"
+        finally:
+            self.until = math.inf
+
 
 # What is held
 
@@ -312,7 +321,7 @@ class Other:
 def round_of_threads(storm: Storm, trial: Trial, other: Other) -> str:
     other.begin(trial.other)
     wrong = storm.hits(trial.statement, trial.statement)
-    return other.end() or wrong or trial.check()
+    return other.end() or wrong or storm.in_time(trial.check)
 
 
 def round_of_tasks(storm: Storm, trial: Trial, loop: asyncio.AbstractEventLoop) -> str:
@@ -325,14 +334,18 @@ def round_of_tasks(storm: Storm, trial: Trial, loop: asyncio.AbstractEventLoop) 
     if wrong:
         return wrong
     task.exception()  # it was raised
-    for _ in range(3):
-        loop.run_until_complete(asyncio.sleep(0))
-    other.cancel()
-    if not loop.run_until_complete(asyncio.wait({other}, timeout=PATIENCE_S))[0]:
-        return "another task waits for ever"
-    if not other.cancelled() and (error := other.exception()):
-        return f"another task gets {error!r}"
-    return trial.check()
+
+    def ends() -> str:
+        for _ in range(3):
+            loop.run_until_complete(asyncio.sleep(0))
+        other.cancel()
+        if not loop.run_until_complete(asyncio.wait({other}, timeout=PATIENCE_S))[0]:
+            return "another task waits for ever"
+        if not other.cancelled() and (error := other.exception()):
+            return f"another task gets {error!r}"
+        return trial.check()
+
+    return storm.in_time(ends)
 
 
 def storms(options: argparse.Namespace) -> bool:
