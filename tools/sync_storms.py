@@ -1,6 +1,6 @@
 """Signals whose handlers raise, against every call of fairlead.sync, and beside each its peer's.
 
-    tools/sync_storms.py [--rounds 10000] [--signal INT|ALRM] [--only WORDS] [--seed N] [--on 3.13 3.14 ...]
+    tools/sync_storms.py [--rounds 10000] [--signal INT|ALRM] [--only WORDS] [--alone] [--on 3.13 ...]
 
 In each round the main thread repeats one statement on a fresh primitive, beside a thread or a task that uses
 it too, until a real signal comes: SIGINT from another process, whose handler raises KeyboardInterrupt, or
@@ -381,7 +381,7 @@ def storms(options: argparse.Namespace) -> bool:
             continue
         row = {"form": name, **figures(name)}
         wrong = bool(row["broken"] or (row["kept"] and not form.may_keep))
-        if form.peer:
+        if form.peer and not options.alone:
             beside = f"{name.split()[0]} {form.peer}"
             peers[beside] = peers.get(beside) or figures(beside)
             row["peer"] = {"form": beside, **peers[beside]}
@@ -396,6 +396,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=math.inf, help="at most so long for each statement")
     parser.add_argument("--signal", choices=["INT", "ALRM"], default="ALRM")
     parser.add_argument("--only", default="", help="the statements in whose name all of these words are")
+    parser.add_argument("--alone", action="store_true", help="without the peers")
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
     parser.add_argument(
         "--on", nargs="+", default=[], help="by these interpreters, in environments of theirs"
