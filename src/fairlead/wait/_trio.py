@@ -28,7 +28,6 @@ class _Future:
     def done(self) -> bool:
         return self._done
 
-    @trio.lowlevel.enable_ki_protection  # else Ctrl-C might come in between
     def set_result(self, value: None) -> None:
         self._done = True
         trio.lowlevel.reschedule(self._task, outcome.Value(value))
