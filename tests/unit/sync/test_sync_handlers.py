@@ -137,6 +137,11 @@ def test_handler_that_raises_in_a_call_of_the_loop_costs_no_wake_up_and_is_raise
     assert semaphore.statistics().value == 0
 
 
+NEEDS_A_GIL = pytest.mark.skipif(
+    not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="the GIL keeps the moment"
+)
+
+
 class AsyncioLoop(asyncio.SelectorEventLoop):
     """A signal handler raises in its call_soon(), once, before or after it has done its work."""
 
@@ -180,7 +185,7 @@ def test_handler_that_raises_as_asyncio_schedules_a_task_costs_no_turn_and_doubl
     loop.close()
 
 
-@pytest.mark.skipif(not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="the GIL keeps the moment")
+@NEEDS_A_GIL
 @pytest.mark.parametrize("how", ["acquire", "get", "select"])
 def test_handler_that_raises_as_the_thread_wakes_takes_nothing(how: str) -> None:
     """The signal comes between the grant and the moment in which the thread has the GIL again."""
@@ -207,6 +212,31 @@ def test_handler_that_raises_as_the_thread_wakes_takes_nothing(how: str) -> None
         thread.result()
         assert len(calls) == 1
     assert (semaphore.statistics().value, queue.qsize()) == ((0, 1) if how == "get" else (1, 0))
+
+
+@NEEDS_A_GIL
+def test_handler_that_raises_as_the_thread_wakes_costs_no_result_of_a_combiner() -> None:
+    """The function has run, and cannot be withdrawn: the exception comes after the call."""
+    lock, results = Combiner(), list[str]()
+    main = threading.get_ident()
+
+    def section() -> None:
+        until(lambda: lock.statistics().waiting == 1 and main_thread_sleeps())
+        sys.setswitchinterval(60)  # from here on this thread keeps the GIL
+
+    def hold() -> None:
+        lock.run(section)  # and then what the main thread waits for
+        signal.pthread_kill(main, signal.SIGUSR1)
+
+    interval = sys.getswitchinterval()
+    with raising():
+        thread = Thread(hold)
+        until(lock.locked)
+        with pytest.raises(HandlerRan):
+            results.extend(map(lock.run, [lambda: "result"]))
+        sys.setswitchinterval(interval)
+        thread.result()
+    assert results == ["result"]
 
 
 def test_holder_of_a_combiner_asks_nothing_of_python_that_a_handler_may_raise_in(

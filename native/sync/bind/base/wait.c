@@ -247,6 +247,9 @@ int fl_sleep(fl_waiter *waiter, int64_t deadline, int *looks)
     if (result == FL_WAIT_REFUSED || result == FL_WAIT_TIMED_OUT) {
         return result == FL_WAIT_REFUSED ? FL_REFUSAL : 0;
     }
+    if (fl_load(&waiter->state, acquire) == FL_DONE) { /* for good; pairs with fl_combine_done */
+        return 1;
+    }
     if (PyErr_CheckSignals() < 0) { /* also when it was granted: what is raised takes nothing along */
         return -1;
     }
