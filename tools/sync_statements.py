@@ -43,8 +43,8 @@ class Trial(NamedTuple):
     """What the other thread or task repeats meanwhile."""
 
 
-WINDOW_IN_WITH = sys.version_info >= (3, 14)
-"""From then on `with` calls __enter__ as any function, and runs handlers between that and its block."""
+WINDOW_IN_WITH = sys.version_info[:2] == (3, 14)
+"""There `with` calls __enter__ as any function, and runs handlers between that and its block."""
 
 
 class Form(NamedTuple):
