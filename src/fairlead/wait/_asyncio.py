@@ -71,6 +71,16 @@ def postponed(error: BaseException) -> bool:
     return True
 
 
+def reschedule(future: Any, callbacks: tuple[tuple[Any, Any], ...]) -> None:
+    """Schedules those of a done future's callbacks that its loop has not got, because a signal handler raised
+    in the loop's call_soon. uvloop's is not Python, and has got them."""
+    loop = future.get_loop()
+    if (ready := getattr(loop, "_ready", None)) is not None:
+        for callback, context in callbacks:
+            if all(handle._callback is not callback for handle in ready):
+                loop.call_soon(callback, future, context=context)
+
+
 def task_behind(future: object) -> asyncio.Task[Any] | None:
     """The task that awaits this future, which is what it calls when it is done."""
     for callback, _context in getattr(future, "_callbacks", None) or ():

@@ -22,6 +22,8 @@ _mailboxes: WeakKeyDictionary[Any, Mailbox] = WeakKeyDictionary()
 class _Future:
     """One wait of one greenlet."""
 
+    _callbacks = None  # as of asyncio's: none
+
     def __init__(self) -> None:
         self._hub = gevent.get_hub()
         self._waiter = Waiter(self._hub)
@@ -31,9 +33,9 @@ class _Future:
         return self._done
 
     def set_result(self, value: None) -> None:
-        self._done = True
         # a Waiter remembers it where the greenlet has gone on meanwhile, and switches nowhere
         self._hub.loop.run_callback(self._waiter.switch, value)
+        self._done = True  # last: a signal handler may raise, and then this is called again
 
     def __await__(self) -> Generator[Any, Any, None]:
         found = _mailboxes[self._hub]

@@ -19,6 +19,8 @@ _mailbox: RunVar[Mailbox | None] = RunVar("fairlead.wait mailbox", None)
 class _Future:
     """One wait of the task that makes it; trio reschedules a task exactly once."""
 
+    _callbacks = None  # as of asyncio's: none
+
     def __init__(self) -> None:
         self._task = trio.lowlevel.current_task()
         self._done = self._shielded = False

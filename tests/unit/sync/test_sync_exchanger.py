@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 import weakref
 from typing import Any
 
 import pytest
+from endings import HandlerRan
 from waiting import Thread, run, until, waiting_task
 
 from fairlead import errors
@@ -89,3 +91,50 @@ def test_many_meet_in_pairs_and_nothing_is_lost_or_doubled() -> None:
     for number in range(4):
         for turn, (other, its) in enumerate(left[number]):
             assert left[other][its] == (number, turn)
+
+
+class RaisingAfter:
+    """A lock, and a list: what a signal handler raises comes right after their call."""
+
+    def __init__(self) -> None:
+        self.lock, self.items = threading.Lock(), list[Any]()
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()
+        raise HandlerRan
+
+    def append(self, item: object) -> None:
+        self.items.append(item)
+        raise HandlerRan
+
+    def __getitem__(self, index: int) -> Any:
+        return self.items[index]
+
+
+@pytest.mark.parametrize("how", ["thread", "task"])
+def test_handler_that_raises_as_a_party_arrives_leaves_none(how: str) -> None:
+    exchanger: Exchanger[str] = Exchanger()
+
+    async def in_a_task() -> str:
+        return await exchanger.exchange_async("mine")
+
+    def arrive() -> str:
+        return exchanger.exchange("mine") if how == "thread" else run(in_a_task())
+
+    lock, exchanger._lock = exchanger._lock, RaisingAfter()  # type: ignore[assignment]
+    with pytest.raises(HandlerRan):
+        arrive()
+    exchanger._lock = lock
+    assert exchanger.statistics().waiting == 0
+
+    other = Thread(exchanger.exchange, "other's")
+    until(lambda: exchanger.statistics().waiting == 1)
+    assert exchanger._offer is not None
+    exchanger._offer.gets = RaisingAfter()  # type: ignore[assignment]
+    with pytest.raises(HandlerRan):
+        arrive()
+    assert other.result() == "mine"
+    assert exchanger.statistics().waiting == 0

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 from endings import HandlerRan, handling, interrupting
-from waiting import Thread, until
+from waiting import Thread, main_thread_sleeps, until
 
 from fairlead import _native
 from fairlead._native import handle
 from fairlead.lowlevel import Mailbox, add_loop
 from fairlead.pools.interpreter.worker import RESULT
 from fairlead.sync import (
+    Event,
     LifoQueue,
     PriorityQueue,
     Queue,
     Semaphore,
     SimpleQueue,
     broadcast,
+    select,
     select_async,
 )
 from fairlead.sync.extra import Combiner
@@ -131,6 +135,108 @@ def test_handler_that_raises_in_a_call_of_the_loop_costs_no_wake_up_and_is_raise
         with pytest.raises(StopIteration):
             ticket.send(None)
     assert semaphore.statistics().value == 0
+
+
+NEEDS_A_GIL = pytest.mark.skipif(
+    not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="the GIL keeps the moment"
+)
+
+
+class AsyncioLoop(asyncio.SelectorEventLoop):
+    """A signal handler raises in its call_soon(), once, before or after it has done its work."""
+
+    raises = ""
+
+    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
+        when, self.raises = self.raises, ""
+        if when == "before":
+            receive_signal()
+        handle = super().call_soon(callback, *args, context=context)
+        if when == "after":
+            receive_signal()
+        return handle
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_handler_that_raises_as_asyncio_schedules_a_task_costs_no_turn_and_doubles_none(when: str) -> None:
+    """asyncio.Future forgets its callbacks then, and is done nevertheless."""
+    semaphore, loop = Semaphore(0), AsyncioLoop()
+
+    async def take(ever: asyncio.Future[str]) -> str:
+        await semaphore.acquire_async()
+        return await ever  # a second turn would end this
+
+    async def main() -> str:
+        ever: asyncio.Future[str] = loop.create_future()
+        task = asyncio.create_task(take(ever))
+        await asyncio.sleep(0)
+        loop.raises = when
+        with pytest.raises(HandlerRan):
+            release_and_go_on(semaphore)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert semaphore.statistics() == (0, 0, False)
+        ever.set_result("took")
+        return await asyncio.wait_for(task, 10)
+
+    with raising() as calls:
+        assert loop.run_until_complete(main()) == "took"
+        assert len(calls) == 1
+    loop.close()
+
+
+@NEEDS_A_GIL
+@pytest.mark.parametrize("how", ["acquire", "get", "select"])
+def test_handler_that_raises_as_the_thread_wakes_takes_nothing(how: str) -> None:
+    """The signal comes between the grant and the moment in which the thread has the GIL again."""
+    semaphore, queue, never = Semaphore(0), Queue[int](), Event()
+    wait, give = {
+        "acquire": (semaphore.acquire, semaphore.release),
+        "get": (queue.get, partial(queue.put, 1)),
+        "select": (lambda: select(semaphore.acquire_async(), never.wait_async()), semaphore.release),
+    }[how]
+    main = threading.get_ident()
+
+    def press() -> None:
+        until(lambda: main_thread_sleeps() and len(_native.waits()) > 0)
+        sys.setswitchinterval(60)  # from here on this thread keeps the GIL
+        give()
+        signal.pthread_kill(main, signal.SIGUSR1)
+
+    interval = sys.getswitchinterval()
+    with raising() as calls:
+        thread = Thread(press)
+        with pytest.raises(HandlerRan):
+            wait()
+        sys.setswitchinterval(interval)
+        thread.result()
+        assert len(calls) == 1
+    assert (semaphore.statistics().value, queue.qsize()) == ((0, 1) if how == "get" else (1, 0))
+
+
+@NEEDS_A_GIL
+def test_handler_that_raises_as_the_thread_wakes_costs_no_result_of_a_combiner() -> None:
+    """The function has run, and cannot be withdrawn: the exception comes after the call."""
+    lock, results = Combiner(), list[str]()
+    main = threading.get_ident()
+
+    def section() -> None:
+        until(lambda: lock.statistics().waiting == 1 and main_thread_sleeps())
+        sys.setswitchinterval(60)  # from here on this thread keeps the GIL
+
+    def hold() -> None:
+        lock.run(section)  # and then what the main thread waits for
+        signal.pthread_kill(main, signal.SIGUSR1)
+
+    interval = sys.getswitchinterval()
+    with raising():
+        thread = Thread(hold)
+        until(lock.locked)
+        with pytest.raises(HandlerRan):
+            results.extend(map(lock.run, [lambda: "result"]))
+        sys.setswitchinterval(interval)
+        thread.result()
+    assert results == ["result"]
 
 
 def test_holder_of_a_combiner_asks_nothing_of_python_that_a_handler_may_raise_in(

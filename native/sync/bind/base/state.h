@@ -78,6 +78,7 @@
     X(task_number, NULL)     /* numbers the task that runs here */                                         \
     X(running_loop, NULL)    /* of asyncio, once it was found; see task.c */                               \
     X(task_of, NULL)                                                                                       \
+    X(reschedule, NULL)                                                                                    \
     X(trio_context, NULL)    /* and what the other adapters say of theirs */                               \
     X(greenlet_of, NULL)                                                                                   \
     X(in_greenlet, NULL)                                                                                   \
@@ -90,6 +91,7 @@
     X(errors_of_asyncio, NULL) /* the same, once the program has imported asyncio */                       \
     X(name_done, "done")                                                                                   \
     X(name_set_result, "set_result")                                                                       \
+    X(name_callbacks, "_callbacks")                                                                        \
     X(name_asyncio, "asyncio")                                                                             \
     X(name_asyncio_tasks, "asyncio.tasks")                                                                 \
     X(name_asyncio_queues, "asyncio.queues")                                                               \

@@ -101,11 +101,19 @@ int fl_sleep(fl_waiter *waiter, int64_t deadline, int *looks)
     FL_BEGIN_SLEEP(waiter, deadline)
     result = fl_waitq_wait(waiter, deadline, signals);
     FL_END_SLEEP
-    if (result != FL_WAIT_INTERRUPTED) {
-        return result == FL_WAIT_REFUSED ? FL_REFUSAL : result == FL_WAIT_GRANTED;
+    if (result == FL_WAIT_REFUSED || result == FL_WAIT_TIMED_OUT) {
+        return result == FL_WAIT_REFUSED ? FL_REFUSAL : 0;
     }
-    if (PyErr_CheckSignals() < 0 ||
-        (!told && waiter->told && fl_holder_ended(waiter->request, waiter->waitq) < 0)) {
+    if (fl_load(&waiter->state, acquire) == FL_DONE) { /* for good; pairs with fl_combine_done */
+        return 1;
+    }
+    if (PyErr_CheckSignals() < 0) { /* also when it was granted: what is raised takes nothing along */
+        return -1;
+    }
+    if (result == FL_WAIT_GRANTED) {
+        return 1;
+    }
+    if (!told && waiter->told && fl_holder_ended(waiter->request, waiter->waitq) < 0) {
         return -1;
     }
     if (waiter->generation != fl_fork_generation && /* the handler forked, and this is the child */

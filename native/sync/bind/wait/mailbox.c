@@ -101,6 +101,38 @@ static int mailbox_traverse(PyObject *op, visitproc visit, void *arg)
     return 0;
 }
 
+/* A loop that is closed refuses to schedule its tasks. */
+static bool is_refusal(void)
+{
+    return PyErr_ExceptionMatches(PyExc_RuntimeError) /* asyncio's and uvloop's */
+           || PyErr_ExceptionMatches(PyExc_ValueError); /* gevent's */
+}
+
+/* Of a future of asyncio; NULL: none, or it is another library's. */
+static PyObject *callbacks_of(fl_state *state, PyObject *future)
+{
+    PyObject *list = PyObject_GetAttr(future, state->name_callbacks);
+    PyObject *found = list != NULL && PyList_Check(list) ? PyList_AsTuple(list) : NULL;
+    PyErr_Clear();
+    Py_XDECREF(list);
+    return found;
+}
+
+/* The future is asyncio's and done, and a signal handler has raised as it scheduled its callbacks, by a
+   function in Python; it has forgotten them. Those that the loop has not got are scheduled now. */
+static void reschedule(fl_state *state, PyObject *future, PyObject *callbacks)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *function = fl_imported(&state->reschedule, "fairlead.wait._asyncio", "reschedule");
+    PyObject *done = function == NULL ? NULL : PyObject_CallFunction(function, "OO", future, callbacks);
+    if (done == NULL) {
+        fl_raise_later(future);
+    }
+    Py_XDECREF(done);
+    PyErr_Restore(type, value, traceback);
+}
+
 /* 1: it was done before; 0: it is done now; -1: an exception. */
 static int complete(fl_state *state, PyObject *future)
 {
@@ -108,11 +140,28 @@ static int complete(fl_state *state, PyObject *future)
     int was_done = done == NULL ? -1 : PyObject_IsTrue(done);
     Py_XDECREF(done);
     if (was_done == 0) {
+        PyObject *callbacks = callbacks_of(state, future);
         PyObject *set = PyObject_CallMethodOneArg(future, state->name_set_result, Py_None);
         was_done = set == NULL ? -1 : 0;
+        if (set == NULL && callbacks != NULL && !is_refusal()) {
+            reschedule(state, future, callbacks);
+        }
         Py_XDECREF(set);
+        Py_XDECREF(callbacks);
     }
     return was_done;
+}
+
+/* After an exception, perhaps of a signal handler, which must not cost the task its wake-up. */
+static void complete_after(fl_state *state, PyObject *future)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (complete(state, future) < 0) {
+        fl_raise_later(future);
+    }
+    PyErr_Restore(type, value, traceback);
+    fl_raise_later(future); /* last: it is raised in the next call of Python */
 }
 
 PyObject *fl_waiter_swap_future(fl_waiter *waiter, PyObject *future)
@@ -127,13 +176,6 @@ PyObject *fl_waiter_swap_future(fl_waiter *waiter, PyObject *future)
     return before;
 }
 
-/* A loop that is closed refuses to schedule its tasks. */
-static bool is_refusal(void)
-{
-    return PyErr_ExceptionMatches(PyExc_RuntimeError) /* asyncio's and uvloop's */
-           || PyErr_ExceptionMatches(PyExc_ValueError); /* gevent's */
-}
-
 /* Of a mailbox that is dropped: the waits end, and if this is the loop's thread, their tasks resume. */
 static void end_waits(mailbox *self, fl_state *state)
 {
@@ -145,12 +187,8 @@ static void end_waits(mailbox *self, fl_state *state)
     while (resume && (waiter = fl_mailbox_break(self->body)) != NULL) {
         PyObject *future = fl_waiter_swap_future(waiter, NULL);
         if (future != NULL && complete(state, future) < 0) {
-            resume = false;
-            if (is_refusal()) {
-                PyErr_Clear();
-            } else {
-                fl_raise_later(future);
-            }
+            resume = !is_refusal();
+            resume ? complete_after(state, future) : PyErr_Clear();
         }
         Py_XDECREF(future);
         fl_waiter_unref(waiter);
@@ -313,14 +351,8 @@ bool fl_mailbox_complete(fl_state *state, fl_waiter *waiter)
         return true;
     }
     int was_done = complete(state, future);
-    if (was_done < 0) { /* perhaps by a signal handler, which must not cost the task its wake-up */
-        PyObject *type, *value, *traceback;
-        PyErr_Fetch(&type, &value, &traceback);
-        if (complete(state, future) < 0) {
-            fl_raise_later(future);
-        }
-        PyErr_Restore(type, value, traceback);
-        fl_raise_later(future); /* last: it is raised in the next call of Python */
+    if (was_done < 0) {
+        complete_after(state, future);
     }
     Py_DECREF(future);
     return was_done <= 0;

@@ -173,11 +173,11 @@ static int wait_in_thread(fl_choice *choice, const fl_cases *cases, uint32_t fir
         FL_BEGIN_SLEEP(choice->waiters[0], deadline)
         result = fl_choice_wait(choice, deadline, look);
         FL_END_SLEEP
-        if (result != FL_WAIT_INTERRUPTED) {
+        if (result == FL_WAIT_REFUSED || result == FL_WAIT_TIMED_OUT) {
             *winner = fl_choice_end(choice);
-            return result == FL_WAIT_GRANTED;
+            return 0;
         }
-        if (PyErr_CheckSignals() < 0) {
+        if (PyErr_CheckSignals() < 0) { /* also when it was granted, as in blocking.c */
             *winner = fl_choice_end(choice);
             const bool won = *winner != FL_CHOICE_NONE;
             if (won && !fl_waiter_abandon(choice->waiters[*winner], FL_CANCELLED) &&
@@ -186,6 +186,10 @@ static int wait_in_thread(fl_choice *choice, const fl_cases *cases, uint32_t fir
                 return 1;
             }
             return -1;
+        }
+        if (result == FL_WAIT_GRANTED) {
+            *winner = fl_choice_end(choice);
+            return 1;
         }
         if (generation != fl_fork_generation && !fl_choice_decided(choice)) { /* the handler forked */
             fl_select_begin(choice, cases, first);

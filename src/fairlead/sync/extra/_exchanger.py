@@ -58,9 +58,9 @@ class Exchanger(Generic[_T]):
         """
         check_timeout(timeout)
         mine = _Offer(item)
-        if (other := self._meet(mine)) is not None:
-            return other.brings
         try:
+            if (other := self._meet(mine)) is not None:
+                return other.brings
             in_time = mine.met.wait(timeout)
         except BaseException:
             self._withdraw(mine)
@@ -74,9 +74,9 @@ class Exchanger(Generic[_T]):
         it has met another and has not run since, the other's item is lost.
         """
         mine = _Offer(item)
-        if (other := self._meet(mine)) is not None:
-            return other.brings
         try:
+            if (other := self._meet(mine)) is not None:
+                return other.brings
             await mine.met.wait_async()
         except BaseException:
             self._withdraw(mine)
@@ -105,9 +105,12 @@ class Exchanger(Generic[_T]):
             if self._offer is None:
                 self._offer = mine
                 return None
-            other, self._offer = self._offer, None
-            other.gets.append(mine.brings)
-        other.met.set()
+            other = self._offer
+            try:
+                other.gets.append(mine.brings)
+            finally:  # a signal handler may have raised after that
+                self._offer = None
+                other.met.set()
         return other
 
     def _withdraw(self, mine: _Offer[_T]) -> bool:
