@@ -108,14 +108,23 @@ static bool is_refusal(void)
            || PyErr_ExceptionMatches(PyExc_ValueError); /* gevent's */
 }
 
-/* Of a future of asyncio; NULL: none, or it is another library's. */
+/* Of a future of asyncio that is not done, a list of its own or a tuple; NULL: none, or it is another library's
+   future. */
 static PyObject *callbacks_of(fl_state *state, PyObject *future)
 {
     PyObject *list = PyObject_GetAttr(future, state->name_callbacks);
-    PyObject *found = list != NULL && PyList_Check(list) ? PyList_AsTuple(list) : NULL;
     PyErr_Clear();
-    Py_XDECREF(list);
-    return found;
+    if (list == NULL || !PyList_CheckExact(list) || PyList_GET_SIZE(list) == 0) {
+        Py_XDECREF(list);
+        return NULL;
+    }
+    if (Py_REFCNT(list) == 1) {
+        return list;
+    }
+    PyObject *copy = PyList_AsTuple(list);
+    PyErr_Clear();
+    Py_DECREF(list);
+    return copy;
 }
 
 /* The future is asyncio's and done, and a signal handler has raised as it scheduled its callbacks, by a
@@ -136,19 +145,22 @@ static void reschedule(fl_state *state, PyObject *future, PyObject *callbacks)
 /* 1: it was done before; 0: it is done now; -1: an exception. */
 static int complete(fl_state *state, PyObject *future)
 {
-    PyObject *done = PyObject_CallMethodNoArgs(future, state->name_done);
-    int was_done = done == NULL ? -1 : PyObject_IsTrue(done);
-    Py_XDECREF(done);
+    PyObject *callbacks = callbacks_of(state, future);
+    int was_done = 0;
+    if (callbacks == NULL) {
+        PyObject *done = PyObject_CallMethodNoArgs(future, state->name_done);
+        was_done = done == NULL ? -1 : PyObject_IsTrue(done);
+        Py_XDECREF(done);
+    }
     if (was_done == 0) {
-        PyObject *callbacks = callbacks_of(state, future);
         PyObject *set = PyObject_CallMethodOneArg(future, state->name_set_result, Py_None);
         was_done = set == NULL ? -1 : 0;
         if (set == NULL && callbacks != NULL && !is_refusal()) {
             reschedule(state, future, callbacks);
         }
         Py_XDECREF(set);
-        Py_XDECREF(callbacks);
     }
+    Py_XDECREF(callbacks);
     return was_done;
 }
 
