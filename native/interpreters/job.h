@@ -1,6 +1,5 @@
 /* job: a call on its way through a job queue, and the lists that such are in. */
-#ifndef FL_INTERPRETERS_JOB_H
-#define FL_INTERPRETERS_JOB_H
+#pragma once
 
 #include "sync/locks/semaphore.h"
 #include "interpreters/shared.h"
@@ -34,5 +33,3 @@ void fl_job_unref(fl_job *job);
 void fl_jobs_push(fl_jobs *jobs, fl_job *job);
 void fl_jobs_unlink(fl_jobs *jobs, fl_job *job);
 void fl_jobs_drop(fl_jobs *jobs);
-
-#endif

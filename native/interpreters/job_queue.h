@@ -25,8 +25,7 @@
  * The lock is held for a few instructions, and nothing is allocated, freed or woken under it. Any thread may
  * call anything here, attached or not; nothing blocks but fl_job_queue_leave.
  */
-#ifndef FL_INTERPRETERS_JOB_QUEUE_H
-#define FL_INTERPRETERS_JOB_QUEUE_H
+#pragma once
 
 #include "machine/spin.h"
 #include "interpreters/job.h"
@@ -123,5 +122,3 @@ bool fl_job_queue_idle(fl_job_queue *job_queue);
 
 /* No more calls but those that are posted again: workers are refused whenever the queue is empty. */
 void fl_job_queue_close(fl_job_queue *job_queue);
-
-#endif

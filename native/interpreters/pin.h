@@ -9,8 +9,7 @@
  * list whenever it sends or receives. When the lender's interpreter ends first, the buffer stays in memory
  * for good: no reader loses it.
  */
-#ifndef FL_INTERPRETERS_PIN_H
-#define FL_INTERPRETERS_PIN_H
+#pragma once
 
 #include "machine/atomic.h"
 
@@ -46,5 +45,3 @@ void fl_pin_ref(fl_pin *pin);
 void fl_pin_unref(fl_pin *pin);
 /* Of one that came back. */
 void fl_pin_free(fl_pin *pin);
-
-#endif

@@ -11,8 +11,7 @@
  * A forking thread takes every lock of this file first, so that the child finds the table whole and
  * unlocked.
  */
-#ifndef FL_INTERPRETERS_SHARED_H
-#define FL_INTERPRETERS_SHARED_H
+#pragma once
 
 #include "sync/wait/waitq.h"
 
@@ -51,5 +50,3 @@ void fl_item_ref(fl_item *item);
 void fl_item_unref(fl_item *item);
 /* With what it refers to. */
 size_t fl_item_size(const fl_item *item);
-
-#endif

@@ -1,6 +1,5 @@
 /* Memory that begins at a multiple of something larger than malloc()'s: a cache line, say. */
-#ifndef FL_MACHINE_ALIGNED_H
-#define FL_MACHINE_ALIGNED_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -17,5 +16,3 @@ static inline void *fl_aligned_alloc(size_t alignment, size_t size)
     return aligned_alloc(alignment, size);
 #endif
 }
-
-#endif

@@ -11,8 +11,7 @@
  *
  * The orders are written without their prefix: fl_load(&x, acquire).
  */
-#ifndef FL_MACHINE_ATOMIC_H
-#define FL_MACHINE_ATOMIC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -155,5 +154,3 @@ static inline void fl_mutex_unlock_if(fl_mutex *mutex)
         fl_mutex_unlock(mutex);
     }
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The monotonic clock, and how late timers may be. */
-#ifndef FL_MACHINE_CLOCK_H
-#define FL_MACHINE_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,5 +13,3 @@ int64_t fl_clock_now(void);
    such setting. Implemented by machine/os/. */
 int64_t fl_timer_slack(void);
 bool fl_timer_slack_set(int64_t ns);
-
-#endif

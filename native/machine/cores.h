@@ -1,6 +1,5 @@
 /* How many processor cores there are, and how many of them this process can keep busy. */
-#ifndef FL_MACHINE_CORES_H
-#define FL_MACHINE_CORES_H
+#pragma once
 
 /* Cores that the operating system has online; at least 1. Implemented by machine/os/. */
 int fl_cores_online(void);
@@ -12,5 +11,3 @@ int fl_cores_affinity(void);
 /* Cores worth of work that can run at once: max(1, min(affinity, ceil(quota))). `quota` is in
    cores; pass infinity when there is none. */
 int fl_cores_usable(int affinity, double quota);
-
-#endif

@@ -5,8 +5,7 @@
  * use the file behind the number is compared with the one that was opened. What fairlead keeps open is kept
  * so; the number alone is used at once and never stored.
  */
-#ifndef FL_MACHINE_DESCRIPTOR_H
-#define FL_MACHINE_DESCRIPTOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ int fl_descriptor_close(fl_descriptor *own);
 /* Whether the process may write a file of this size (RLIMIT_FSIZE). A write beyond that would also raise
    SIGXFSZ, which ends a program. */
 bool fl_file_may_have(uint64_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* fork: in which process this is, and what a fork leaves locked. */
-#ifndef FL_MACHINE_FORK_H
-#define FL_MACHINE_FORK_H
+#pragma once
 
 #include "machine/atomic.h"
 
@@ -21,5 +20,3 @@ void fl_fork_happened(void);
 
 /* Frees a mutex once in a forked child, where a thread that does not exist may have held it. */
 void fl_fork_unlock(fl_atomic(uint32_t) *generation, fl_mutex *mutex);
-
-#endif

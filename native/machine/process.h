@@ -6,8 +6,7 @@
  * again after a multiple of 497 days. It fits the word that names the holder of something, together with
  * ten bits for its user.
  */
-#ifndef FL_MACHINE_PROCESS_H
-#define FL_MACHINE_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ static inline int fl_process_number(uint64_t identity)
 
 /* The space that numbers of processes are unique in; 0: the system does not say. */
 uint64_t fl_process_space(void);
-
-#endif

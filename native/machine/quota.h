@@ -1,6 +1,5 @@
 /* The CPU quota that control groups (Linux) or a job (Windows) put on this process. */
-#ifndef FL_MACHINE_QUOTA_H
-#define FL_MACHINE_QUOTA_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ fl_quota_result fl_quota_read(const char *root, double *cores);
 /* How often the kernel has stopped the processes of these groups because their quota was used up
    (nr_throttled, of all of them together); 0 where it does not say. As fl_quota_read; not on Windows. */
 uint64_t fl_quota_throttled(const char *root);
-
-#endif

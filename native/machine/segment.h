@@ -1,7 +1,6 @@
 /* Memory that processes share, as pages of a file. Implemented by machine/os/; where processes share none
    (fl_process_self is 0) all of it fails with ENOSYS. */
-#ifndef FL_MACHINE_SEGMENT_H
-#define FL_MACHINE_SEGMENT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -15,5 +14,3 @@ int fl_segment_size(int fd, size_t *size);
 /* The file's bytes, to be read and written; NULL: errno says why. */
 void *fl_segment_map(int fd, size_t size);
 void fl_segment_unmap(void *map, size_t size);
-
-#endif

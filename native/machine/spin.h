@@ -8,8 +8,7 @@
  *
  * Any thread. All of this decides how soon a thread sleeps, and nothing else.
  */
-#ifndef FL_MACHINE_SPIN_H
-#define FL_MACHINE_SPIN_H
+#pragma once
 
 #include "machine/atomic.h"
 
@@ -30,5 +29,3 @@ void fl_spin_init(fl_spin *spin, int usable);
    fl_spin_end. */
 uint32_t fl_spin_begin(fl_spin *spin);
 void fl_spin_end(fl_spin *spin, uint32_t ns, bool found);
-
-#endif

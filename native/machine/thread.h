@@ -1,6 +1,5 @@
 /* Threads that the core starts, their identity, and calls at a fork. Implemented by machine/os/. */
-#ifndef FL_MACHINE_THREAD_H
-#define FL_MACHINE_THREAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ uint64_t fl_thread_ident(void);
 /* Has a fork call `before` in the thread that forks, then `parent` there and `child` in the new process; each
    may be NULL. False: no memory. True, and nothing is ever called, where processes do not fork. */
 bool fl_fork_call(void (*before)(void), void (*parent)(void), void (*child)(void));
-
-#endif

@@ -9,8 +9,7 @@
  * Ticks of different threads compare like those of one thread, to within the counter's own skew (tens of
  * ns): a caller that needs an order that agrees with a lock's must enforce it under that lock.
  */
-#ifndef FL_MACHINE_TICKS_H
-#define FL_MACHINE_TICKS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -115,5 +114,3 @@ static inline uint64_t fl_ticks_when(const fl_tick_line *line, uint64_t ticks)
     unsigned __int128 scaled = (unsigned __int128)apart * line->mult + ((uint64_t)1 << 39);
     return later ? line->from.ns + (uint64_t)(scaled >> 40) : line->from.ns - (uint64_t)(scaled >> 40);
 }
-
-#endif

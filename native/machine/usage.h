@@ -1,6 +1,5 @@
 /* What the kernel has accounted: CPU time, context switches and memory. */
-#ifndef FL_MACHINE_USAGE_H
-#define FL_MACHINE_USAGE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -25,5 +24,3 @@ typedef struct {
 
 /* Reads the counters of `scope`. Any thread, any time; never blocks. Implemented by machine/os/. */
 fl_usage_result fl_usage_read(fl_usage_scope scope, fl_usage *usage);
-
-#endif

@@ -1,6 +1,5 @@
 /* A check that is never compiled out, unlike assert(). */
-#ifndef FL_TESTS_CHECK_H
-#define FL_TESTS_CHECK_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,5 +22,3 @@
             exit(1);                                                                       \
         }                                                                                  \
     } while (0)
-
-#endif

@@ -1,6 +1,5 @@
 /* A policy and four threads of it, for the tests of what it answers. */
-#ifndef FL_TESTS_POLICY_HELP_H
-#define FL_TESTS_POLICY_HELP_H
+#pragma once
 
 #include "gil/policy/policy.h"
 
@@ -67,5 +66,3 @@ static inline void begin_with_a_grant(void)
     arrive(&other, T + US);
     CHECK(force_out(&io, T + MS) == &other);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* How the C tests wait: as a thread of Python does, without signal handlers. */
-#ifndef FL_TESTS_WAITING_H
-#define FL_TESTS_WAITING_H
+#pragma once
 
 #include "sync/wait/thread_table.h"
 
@@ -21,5 +20,3 @@ static inline fl_wait_result wait_at(fl_waitq *waitq, uint32_t wanted, fl_stake 
     fl_thread_waiter_done(waiter);
     return result;
 }
-
-#endif

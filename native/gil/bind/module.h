@@ -1,6 +1,5 @@
 /* module: what the files of the extension fairlead._probe have in common. */
-#ifndef FL_GIL_BIND_MODULE_H
-#define FL_GIL_BIND_MODULE_H
+#pragma once
 
 #include "gil/interpreter/compat.h"
 #include "gil/observe/snapshot.h"
@@ -29,5 +28,3 @@ int fl_module_add(PyObject *dict, const char *name, PyObject *value);
 /* The functions of each file. */
 extern PyMethodDef fl_module_loops[], fl_module_reading[], fl_module_recording[],
     fl_module_scheduling[], fl_module_serving[];
-
-#endif

@@ -10,8 +10,7 @@
  * An order is one word, written at once: the later order wins. The answer's fields are written before
  * `answered`, under the mutex of the main interpreter's GIL.
  */
-#ifndef FL_GIL_HOOKS_CONTROL_H
-#define FL_GIL_HOOKS_CONTROL_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -76,5 +75,3 @@ void fl_control_forked(void);
 /* Takes a page there, when a request is first looked at: most children become another program before that. A
  * child takes no orders while all are in use. Under the mutex of the GIL that was forked. */
 void fl_control_renew(void);
-
-#endif

@@ -19,8 +19,7 @@
  * after another, with times that never go back. No callback may touch Python objects other than by reading,
  * take a lock that any thread holds while waiting for a GIL, or block.
  */
-#ifndef FL_GIL_HOOKS_HOOKS_H
-#define FL_GIL_HOOKS_HOOKS_H
+#pragma once
 
 #include "gil/hooks/control.h"
 #include "gil/threads/gil.h"
@@ -156,5 +155,3 @@ void fl_hooks_request(fl_gil *gil, fl_seat *seat, uint64_t now);
 /* For the registry of threads. Under the mutex. */
 void fl_hooks_thread_start(fl_gil *gil, fl_seat *seat);
 void fl_hooks_thread_end(fl_gil *gil, fl_seat *seat);
-
-#endif

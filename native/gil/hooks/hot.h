@@ -4,8 +4,7 @@
  * earlier. Release and acquire: a call that reads an address also sees the record behind it, and one that
  * reads an observer or a scheduler sees what that has made ready.
  */
-#ifndef FL_GIL_HOOKS_HOT_H
-#define FL_GIL_HOOKS_HOT_H
+#pragma once
 
 #include "gil/interpreter/find.h"
 #include "gil/hooks/hooks.h"
@@ -82,5 +81,3 @@ typedef union {
 } fl_hook;
 
 extern const fl_hook fl_hooks_table[FL_FUNCTIONS]; /* hooks.c */
-
-#endif

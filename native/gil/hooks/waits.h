@@ -1,7 +1,6 @@
 /* waits: which threads wait for a GIL, and since when each has wanted it. Call these functions under the
  * mutex unless said otherwise. */
-#ifndef FL_GIL_HOOKS_WAITS_H
-#define FL_GIL_HOOKS_WAITS_H
+#pragma once
 
 #include "gil/threads/gil.h"
 
@@ -30,5 +29,3 @@ void fl_waits_come_back(fl_gil *gil, fl_seat *seat);
 
 /* Notes in the seat what CPU time the present thread has used and how often it has let go of its core. */
 void fl_waits_look_at_self(fl_seat *seat);
-
-#endif

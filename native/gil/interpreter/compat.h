@@ -4,8 +4,7 @@
  * stacks.c for frames), because a header says what an interpreter looked like when the extension was built,
  * not what it looks like.
  */
-#ifndef FL_GIL_INTERPRETER_COMPAT_H
-#define FL_GIL_INTERPRETER_COMPAT_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -208,5 +207,3 @@ static inline int fl_finalizing(void)
     return Py_IsFinalizing();
 #endif
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* find: where the GIL lies. */
-#ifndef FL_GIL_INTERPRETER_FIND_H
-#define FL_GIL_INTERPRETER_FIND_H
+#pragma once
 
 #include "gil/interpreter/compat.h"
 #include "gil/interpreter/got.h"
@@ -54,5 +53,3 @@ bool fl_find_is_gil(const fl_py_gil *gil);
 
 /* Whether this is the main interpreter's. */
 bool fl_find_is_main(const fl_py_gil *gil);
-
-#endif

@@ -1,6 +1,5 @@
 /* got: the table through which the object that holds the interpreter calls other libraries. */
-#ifndef FL_GIL_INTERPRETER_GOT_H
-#define FL_GIL_INTERPRETER_GOT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ bool fl_got_is(const fl_got_function *function, const void *target);
 /* Whether another library has pointed a slot elsewhere than to `target`, the function itself, or where it
    pointed at first: another library that hooks it, and which must not lose its hook. */
 bool fl_got_taken(const fl_got_function *function, const void *target);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * For the recorder's thread alone, and for the one that starts and stops it.
  */
-#ifndef FL_GIL_OBSERVE_LOOKS_H
-#define FL_GIL_OBSERVE_LOOKS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ typedef struct {
 
 /* Looks at all of them, or at those whose turn it is. */
 void fl_looks_take(fl_looks *looks);
-
-#endif

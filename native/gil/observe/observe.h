@@ -1,6 +1,5 @@
 /* observe: counts what the hooks report, finds the thread that each wait is due to, and writes the events. */
-#ifndef FL_GIL_OBSERVE_OBSERVE_H
-#define FL_GIL_OBSERVE_OBSERVE_H
+#pragma once
 
 #include "gil/threads/gil.h"
 #include "gil/hooks/hooks.h"
@@ -20,5 +19,3 @@ void fl_observe_flush(fl_gil *gil);
 
 /* The present thread, which has the GIL, begins to collect garbage, or has done so. */
 void fl_observe_collection(bool begins, uint32_t generation);
-
-#endif

@@ -20,8 +20,7 @@
  *
  * Everything here is done under the mutex.
  */
-#ifndef FL_GIL_OBSERVE_OFFCPU_H
-#define FL_GIL_OBSERVE_OFFCPU_H
+#pragma once
 
 #include "gil/threads/gil.h"
 
@@ -47,5 +46,3 @@ static inline uint64_t fl_off_cpu_after(const fl_seat *seat)
 {
     return seat->off_cpu > seat->off_cpu_before ? seat->off_cpu - seat->off_cpu_before : 0;
 }
-
-#endif

@@ -9,8 +9,7 @@
  * after. It is `exact` if the frames had not moved between two readings, as they do not while the thread is
  * in C code.
  */
-#ifndef FL_GIL_OBSERVE_OUTSIDE_H
-#define FL_GIL_OBSERVE_OUTSIDE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ uint32_t fl_outside_stack(const void *tstate, bool ran);
 
 /* In the child of a fork: no other thread is at it. */
 void fl_outside_fork(void);
-
-#endif

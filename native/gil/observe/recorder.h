@@ -4,8 +4,7 @@
  * when one is half full. That thread never takes a GIL, runs no Python code and takes no signals. Memory is
  * bounded by the rings; events that find no room in them are counted, and the file has the count.
  */
-#ifndef FL_GIL_OBSERVE_RECORDER_H
-#define FL_GIL_OBSERVE_RECORDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ size_t fl_recorder_rings(size_t *bytes);
 
 /* In the child of a fork: there is no recording. */
 void fl_recorder_forked(void);
-
-#endif

@@ -4,8 +4,7 @@
  * by window (gil/threads/windows.h): each snapshot takes every seat's maximum since the last snapshot into
  * all open windows.
  */
-#ifndef FL_GIL_OBSERVE_SNAPSHOT_H
-#define FL_GIL_OBSERVE_SNAPSHOT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -69,5 +68,3 @@ void fl_snapshot_free(fl_snapshot *snapshot);
 
 /* In the child of a fork: the windows stay open, and are empty. */
 void fl_snapshot_fork(void);
-
-#endif

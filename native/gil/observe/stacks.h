@@ -9,8 +9,7 @@
  * Sampling profilers read from outside the stack of a thread that goes on running. That may give a torn
  * stack, needs the right to read the process's memory, and would have to happen while the holder holds.
  */
-#ifndef FL_GIL_OBSERVE_STACKS_H
-#define FL_GIL_OBSERVE_STACKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,5 +54,3 @@ bool fl_stacks_frame(uint32_t id, size_t depth, fl_stack_frame *frame);
 
 /* In the child of a fork: there are none. */
 void fl_stacks_fork(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* writer: what a recorder writes, block by block. One thread at a time, and never one that holds a GIL. */
-#ifndef FL_GIL_OBSERVE_WRITER_H
-#define FL_GIL_OBSERVE_WRITER_H
+#pragma once
 
 #include "gil/trace/loops.h"
 #include "gil/trace/recording.h"
@@ -69,5 +68,3 @@ void fl_writer_end(fl_writer *writer);
 
 /* Frees what fl_writer_begin has allocated. */
 void fl_writer_free(fl_writer *writer);
-
-#endif

@@ -7,8 +7,7 @@
  * Locking: every function needs the lock of the policy that owns the account.
  * Time: integer nanoseconds from any monotonic clock, never going back between calls.
  */
-#ifndef FL_GIL_POLICY_ACCOUNT_H
-#define FL_GIL_POLICY_ACCOUNT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ static inline int64_t fl_account_unserved(const fl_account *account, int64_t fro
 /* How long until the credit, as of the last settlement, has fallen to zero if the GIL is charged: 0 when it
  * is there already. */
 int64_t fl_account_lasts(const fl_account *account);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * Locking: fl_debt needs the lock that protects the policy; fl_awake its own thread, or that lock.
  */
-#ifndef FL_GIL_POLICY_AWAKE_H
-#define FL_GIL_POLICY_AWAKE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,5 +51,3 @@ bool fl_awake_keeps(fl_awake *awake, int64_t ns, const fl_policy_constants *k, i
 /* So much more is owed, up to two slices; from one on it is paid. */
 void fl_debt_add(fl_debt *debt, int64_t ns, int64_t slice);
 void fl_debt_pay(fl_debt *debt, int64_t ns);
-
-#endif

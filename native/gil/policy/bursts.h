@@ -19,8 +19,7 @@
  *
  * Locking: every function needs the lock that protects the record. Reads no clock, allocates nothing.
  */
-#ifndef FL_GIL_POLICY_BURSTS_H
-#define FL_GIL_POLICY_BURSTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -46,5 +45,3 @@ static inline int64_t fl_bursts_rank(const fl_bursts *bursts, int64_t age)
 {
     return bursts->rank[fl_bursts_bucket(age)];
 }
-
-#endif

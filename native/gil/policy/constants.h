@@ -3,8 +3,7 @@
  * Rules and timers can be set in the simulator: benchmarks/gil_policy_sweep.py halves and doubles each. The
  * last list is of sizes and rates that are fixed.
  */
-#ifndef FL_GIL_POLICY_CONSTANTS_H
-#define FL_GIL_POLICY_CONSTANTS_H
+#pragma once
 
 /* What the policy decides by. */
 #define FL_POLICY_RULES(X)                                                                                 \
@@ -119,5 +118,3 @@ static inline fl_policy_constants fl_policy_constants_default(void)
 #undef FL_POLICY_VALUE
     };
 }
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Locking: every function needs the lock that protects the queue.
  */
-#ifndef FL_GIL_POLICY_DUEQUEUE_H
-#define FL_GIL_POLICY_DUEQUEUE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ typedef struct fl_duequeue {
 
 void fl_duequeue_add(fl_duequeue *queue, fl_duelink *link);
 void fl_duequeue_remove(fl_duequeue *queue, fl_duelink *link);
-
-#endif

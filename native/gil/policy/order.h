@@ -3,8 +3,7 @@
  *
  * Every function needs the policy's lock unless it says otherwise; none blocks, allocates or reads a clock.
  */
-#ifndef FL_GIL_POLICY_ORDER_H
-#define FL_GIL_POLICY_ORDER_H
+#pragma once
 
 #include "gil/policy/policy.h"
 
@@ -47,5 +46,3 @@ int64_t fl_order_ask_at(fl_policy *policy, const fl_policy_thread *thread, int64
 
 /* How long this waiter spins before it sleeps; 0: not at all. */
 int64_t fl_order_spin(const fl_policy *policy, fl_policy_thread *thread, int64_t now);
-
-#endif

@@ -21,8 +21,7 @@
  * none calls back. Cost: O(log n) amortised per event for n waiting threads.
  * Time: nanoseconds of one monotonic clock; `now` must not go back from one locked call to the next.
  */
-#ifndef FL_GIL_POLICY_POLICY_H
-#define FL_GIL_POLICY_POLICY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -278,5 +277,3 @@ void fl_policy_set_mode(fl_policy *policy, fl_policy_mode mode, int32_t share, i
 
 /* In the child of a fork: only `self` is left, holding the GIL or not. Needs no lock: there is one thread. */
 void fl_policy_fork_reset(fl_policy *policy, fl_policy_thread *self, bool holds, int64_t now);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Locking: only the owning thread trains or asks; no lock is needed.
  */
-#ifndef FL_GIL_POLICY_PREDICTOR_H
-#define FL_GIL_POLICY_PREDICTOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ static inline void fl_predictor_train(fl_predictor *predictor, bool was_long)
     }
     predictor->history = (uint8_t)(((unsigned)predictor->history << 1 | (was_long ? 1u : 0u)) & 15u);
 }
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Locking: every function needs the lock that protects the GIL's policy.
  */
-#ifndef FL_GIL_POLICY_WATCHDOG_H
-#define FL_GIL_POLICY_WATCHDOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ void fl_watchdog_forget(fl_watchdog *dog);
  * each at most once in long_ns, and rouses those that have slept for so long. */
 bool fl_watchdog_look(fl_watchdog *dog, uint32_t enough, int64_t long_ns, int64_t now,
                       bool (*asleep_since)(fl_watched *thread), void (*rouse)(fl_watched *thread));
-
-#endif

@@ -1,6 +1,5 @@
 /* schedule_counts: what the scheduler has done, by name: for Python, and for the endpoint's metrics. */
-#ifndef FL_GIL_SCHEDULE_COUNTS_H
-#define FL_GIL_SCHEDULE_COUNTS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -35,5 +34,3 @@ static inline void fl_schedule_counts(const fl_schedule_state *state,
         into[i] = all[i];
     }
 }
-
-#endif

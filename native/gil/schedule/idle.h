@@ -5,8 +5,7 @@
  * which wakes a waiter at each drop. That is said once. It is counted and not tried out, as by a canary
  * (fairlead.gil.schedule.canary): in a window of the interpreter's own scheduling, requests would wait.
  */
-#ifndef FL_GIL_SCHEDULE_IDLE_H
-#define FL_GIL_SCHEDULE_IDLE_H
+#pragma once
 
 #include "gil/policy/policy.h"
 
@@ -22,5 +21,3 @@ const char *fl_idle_acquired(fl_idle *idle, const fl_policy *policy, int64_t now
 
 /* In the child of a fork: what the parent did is not the child's, but what it said is. */
 void fl_idle_forked(fl_idle *idle);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Under the GIL's mutex unless said otherwise.
  */
-#ifndef FL_GIL_SCHEDULE_MODES_H
-#define FL_GIL_SCHEDULE_MODES_H
+#pragma once
 
 #include "machine/ticks.h"
 #include "gil/schedule/parking.h"
@@ -80,5 +79,3 @@ fl_schedule_settings fl_modes_set(fl_schedule_settings wanted);
 void fl_modes_apply(void);
 
 fl_schedule_state fl_modes_state(fl_gil *gil, const fl_policy *policy);
-
-#endif

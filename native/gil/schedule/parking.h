@@ -14,8 +14,7 @@
  * Wakes are made after the mutex is unlocked. The word may be gone by then, if its thread has already taken
  * the GIL and ended: a futex wake of an address that no thread sleeps on does nothing.
  */
-#ifndef FL_GIL_SCHEDULE_PARKING_H
-#define FL_GIL_SCHEDULE_PARKING_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -54,5 +53,3 @@ int64_t fl_parker_spin(fl_parker *parker, pthread_mutex_t *mutex, int64_t ns);
 /* Whether there is a core to spin on while the holder works, which was on `core` last (-1: not known). Own
    thread; `now` in ns of fl_ticks_now(). */
 bool fl_parker_may_spin(fl_parker *parker, int core, int64_t now);
-
-#endif

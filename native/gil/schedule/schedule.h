@@ -1,6 +1,5 @@
 /* schedule: the scheduling policy of gil/policy/policy.h at work on the GILs of this process. */
-#ifndef FL_GIL_SCHEDULE_SCHEDULE_H
-#define FL_GIL_SCHEDULE_SCHEDULE_H
+#pragma once
 
 #include "gil/policy/policy.h"
 #include "gil/threads/gil.h"
@@ -51,5 +50,3 @@ void fl_schedule_canary(fl_canary state);
 
 /* The present thread's priority, now and at every GIL; returns the one before. With the GIL held. */
 fl_priority fl_schedule_priority(fl_priority priority);
-
-#endif

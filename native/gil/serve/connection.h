@@ -1,8 +1,7 @@
 /* connection: one client of the server (serve.h): its request is read, its answer is written, and it is cut
  * when its time is over.
  */
-#ifndef FL_GIL_SERVE_CONNECTION_H
-#define FL_GIL_SERVE_CONNECTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ void fl_connection_open(fl_connection *one, int fd, uint64_t number, fl_service 
 void fl_connection_go_on(fl_connection *one, short events, fl_service *service, int64_t now);
 
 void fl_connection_cut(fl_connection *one);
-
-#endif

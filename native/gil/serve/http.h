@@ -5,8 +5,7 @@
  * header is not folded, Host and Authorization come at most once, and there is no body. The one promise that
  * tests and fuzzing hold it to: what is said of a prefix stays true of everything that begins with it.
  */
-#ifndef FL_GIL_SERVE_HTTP_H
-#define FL_GIL_SERVE_HTTP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ bool fl_http_names_this_machine(fl_http_part host);
 
 /* Whether the header carries this bearer token. The time that it takes tells nothing about the token. */
 bool fl_http_bears(fl_http_part authorization, const char *token);
-
-#endif

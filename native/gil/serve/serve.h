@@ -7,8 +7,7 @@
  *
  * Knows neither Python nor the probe: the pages (fl_serve_pages) make the answers.
  */
-#ifndef FL_GIL_SERVE_SERVE_H
-#define FL_GIL_SERVE_SERVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,5 +51,3 @@ int fl_serve_resume(void);
 
 /* In the child of a fork: it serves nothing, and its copies of the sockets are closed. */
 void fl_serve_forked(void);
-
-#endif

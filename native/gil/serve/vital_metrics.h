@@ -9,8 +9,7 @@
  * that over all names, "(others)" among them, the sums are those of the process. What a thread did after the
  * last call before it was forgotten is known from the process's sums only, and goes to "(others)".
  */
-#ifndef FL_GIL_SERVE_VITAL_METRICS_H
-#define FL_GIL_SERVE_VITAL_METRICS_H
+#pragma once
 
 #include "gil/trace/text.h"
 #include "gil/schedule/schedule.h"
@@ -38,5 +37,3 @@ const char *fl_vital_name(const fl_thread_record *threads, size_t count, uint32_
 
 /* A time as seconds. */
 void fl_vital_seconds(fl_text *text, uint64_t ns);
-
-#endif

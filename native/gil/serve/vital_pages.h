@@ -1,8 +1,7 @@
 /* vital_pages: the endpoint's answers: the state of the GILs, as text. Called by the server's thread, which
  * never has a GIL; one call at a time.
  */
-#ifndef FL_GIL_SERVE_VITAL_PAGES_H
-#define FL_GIL_SERVE_VITAL_PAGES_H
+#pragma once
 
 #include "gil/serve/serve.h"
 
@@ -13,5 +12,3 @@ void fl_vital_pages_limit(uint64_t stalled_ns, uint64_t busy_ns);
 void fl_vital_pages_fork(void);
 
 extern const fl_serve_pages fl_vital_pages;
-
-#endif

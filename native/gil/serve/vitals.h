@@ -8,8 +8,7 @@
  * A thread of the program that holds such a mutex may lose its core. So each call has a deadline, `until`
  * (in ticks): past it the call waits for no mutex, and returns again what the previous call saw.
  */
-#ifndef FL_GIL_SERVE_VITALS_H
-#define FL_GIL_SERVE_VITALS_H
+#pragma once
 
 #include "gil/threads/gil.h"
 
@@ -89,5 +88,3 @@ typedef struct {
 bool fl_vitals_count(fl_vitals *vitals, uint64_t until);
 
 void fl_vitals_free(fl_vitals *vitals);
-
-#endif

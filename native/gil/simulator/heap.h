@@ -3,8 +3,7 @@
  * Equal keys leave in the order in which they came, which is what makes a simulation repeat exactly.
  * `capacity` threads; memory is the caller's. No locking: a heap belongs to one simulation.
  */
-#ifndef FL_GIL_SIMULATOR_HEAP_H
-#define FL_GIL_SIMULATOR_HEAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ static inline const fl_heap_entry *fl_heap_first(const fl_heap *heap)
 {
     return &heap->entries[0];
 }
-
-#endif

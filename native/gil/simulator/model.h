@@ -5,8 +5,7 @@
  * ends, its `step` says what happens next: one instant action that ends by starting another stretch or by
  * blocking.
  */
-#ifndef FL_GIL_SIMULATOR_MODEL_H
-#define FL_GIL_SIMULATOR_MODEL_H
+#pragma once
 
 #include "gil/simulator/heap.h"
 #include "gil/simulator/sim.h"
@@ -196,5 +195,3 @@ int64_t fl_sched_drop(fl_sim *sim, fl_actor *actor); /* the time that its wake-u
 /* program.c */
 void fl_program_step(fl_sim *sim, fl_actor *actor);
 void fl_program_born(fl_sim *sim, fl_actor *actor);
-
-#endif

@@ -11,8 +11,7 @@
  * Threads: a simulation belongs to one thread at a time; different simulations are independent. Nothing
  * here knows Python. Allocation happens in fl_sim_new only (and for the log, doubling).
  */
-#ifndef FL_GIL_SIMULATOR_SIM_H
-#define FL_GIL_SIMULATOR_SIM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -186,5 +185,3 @@ fl_sim_totals fl_sim_get_totals(const fl_sim *sim);
 fl_thread_stats fl_sim_get_thread(const fl_sim *sim, uint32_t thread);
 const fl_group_stats *fl_sim_get_group(const fl_sim *sim, uint32_t group);
 const fl_sim_event *fl_sim_get_log(const fl_sim *sim, size_t *count);
-
-#endif

@@ -21,8 +21,7 @@
  * freed. Seats of threads that have ended are kept for reports up to a number, then added to the account of
  * the "ended threads".
  */
-#ifndef FL_GIL_THREADS_GIL_H
-#define FL_GIL_THREADS_GIL_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -177,5 +176,3 @@ static inline uint64_t fl_gil_now(fl_gil *gil)
 {
     return gil->t_last = fl_ticks_from(gil->t_last);
 }
-
-#endif

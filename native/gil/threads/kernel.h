@@ -1,6 +1,5 @@
 /* kernel: what the kernel says of a thread of this process. Any thread, no lock; a system call or three. */
-#ifndef FL_GIL_THREADS_KERNEL_H
-#define FL_GIL_THREADS_KERNEL_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -26,5 +25,3 @@ fl_kernel_usage fl_kernel_own_usage(void);
 /* From now on the calling thread, which runs for moments at a time, gets a core sooner beside threads that
    compute. Linux 6.12 and later; nothing changes before that, nor for a real-time thread. */
 void fl_kernel_short_slices(void);
-
-#endif

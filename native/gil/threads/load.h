@@ -1,6 +1,5 @@
 /* load: CPU time, of this process and of the whole machine. */
-#ifndef FL_GIL_THREADS_LOAD_H
-#define FL_GIL_THREADS_LOAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,5 +11,3 @@ typedef struct {
 
 /* Since some moment in the past: differences are meant. False: the system does not say. */
 bool fl_load_read(fl_load *load);
-
-#endif

@@ -1,8 +1,7 @@
 /* patience: locks that threads of the program hold for moments, for a thread that must not wait for one that
  * lost its core meanwhile.
  */
-#ifndef FL_GIL_THREADS_PATIENCE_H
-#define FL_GIL_THREADS_PATIENCE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -36,5 +35,3 @@ static inline bool fl_lock_until(pthread_mutex_t *mutex, uint64_t until)
     }
     return true;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* places: which watched GIL lies at an address. Written under the registry's lock, read without it. */
-#ifndef FL_GIL_THREADS_PLACES_H
-#define FL_GIL_THREADS_PLACES_H
+#pragma once
 
 #include "gil/threads/gil.h"
 
@@ -11,5 +10,3 @@ fl_gil *fl_places_find(const fl_py_gil *py);
 bool fl_places_put(const fl_py_gil *py, fl_gil *gil);
 
 void fl_places_remove(const fl_py_gil *py);
-
-#endif

@@ -1,6 +1,5 @@
 /* registry: which GILs and threads there are, and how long their records live. */
-#ifndef FL_GIL_THREADS_REGISTRY_H
-#define FL_GIL_THREADS_REGISTRY_H
+#pragma once
 
 #include "gil/threads/gil.h"
 
@@ -66,5 +65,3 @@ typedef struct {
 
 /* Initial-exec: one load, no call. 24 bytes of the room that the dynamic linker keeps for this. */
 extern __thread fl_here fl_registry_here __attribute__((tls_model("initial-exec"), visibility("hidden")));
-
-#endif

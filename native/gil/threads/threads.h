@@ -1,8 +1,7 @@
 /* threads: which threads have been seen, what they are called, and how long that is remembered: while a
  * thread runs, and as long as anything still counts it (its seats). Any thread, with no lock of this file's
  * held; everything here takes the threads' lock for a moment, and no other. */
-#ifndef FL_GIL_THREADS_THREADS_H
-#define FL_GIL_THREADS_THREADS_H
+#pragma once
 
 #include "gil/threads/gil.h"
 
@@ -53,5 +52,3 @@ size_t fl_threads_bytes(void);
 
 /* In the child of a fork: forgets all but this one, which is as if it had just come; NULL: all. */
 void fl_threads_fork(fl_thread *self, uint16_t gil);
-
-#endif

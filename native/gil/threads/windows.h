@@ -3,8 +3,7 @@
  * Counters only grow, so what was counted between two moments is a difference. A maximum is not: it is kept
  * for each window. gil/observe/snapshot.h opens windows and closes them.
  */
-#ifndef FL_GIL_THREADS_WINDOWS_H
-#define FL_GIL_THREADS_WINDOWS_H
+#pragma once
 
 #include "gil/threads/gil.h"
 
@@ -35,5 +34,3 @@ uint64_t fl_window_began(int window);
 /* What was the largest since the last look goes into the windows of which a bit is set, and is
    forgotten. Under the mutex. */
 void fl_window_take_maxima(fl_seat *seat, unsigned windows);
-
-#endif

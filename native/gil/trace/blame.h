@@ -15,8 +15,7 @@
  *
  * Not for several threads at once: the lock that is watched guards it.
  */
-#ifndef FL_GIL_TRACE_BLAME_H
-#define FL_GIL_TRACE_BLAME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -94,5 +93,3 @@ void fl_blame_add(fl_blame *blame, uint32_t waiter, uint32_t holder, uint64_t ti
 /* Threads are merged into FL_BLAME_ENDED, so that their serials need not be kept for ever. O(pairs), and may
    allocate; `ended(serial, context)` says which. */
 void fl_blame_merge(fl_blame *blame, bool (*ended)(uint32_t serial, void *context), void *context);
-
-#endif

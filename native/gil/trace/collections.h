@@ -5,8 +5,7 @@
  *
  * Not for several threads at once: the lock that is watched guards it.
  */
-#ifndef FL_GIL_TRACE_COLLECTIONS_H
-#define FL_GIL_TRACE_COLLECTIONS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ typedef struct {
 } fl_collections;
 
 void fl_collections_add(fl_collections *collections, const fl_collection *one);
-
-#endif

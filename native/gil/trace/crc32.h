@@ -1,6 +1,5 @@
 /* crc32: zlib's checksum (polynomial 0xEDB88320, reflected), without zlib. */
-#ifndef FL_GIL_TRACE_CRC32_H
-#define FL_GIL_TRACE_CRC32_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -8,5 +7,3 @@
 /* The checksum of `size` bytes that follow those `crc` is of; 0 for none. Any thread; about 2 GB/s, on x86-64
    10. */
 uint32_t fl_crc32(uint32_t crc, const void *data, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* histogram: durations counted by their power of two. */
-#ifndef FL_GIL_TRACE_HISTOGRAM_H
-#define FL_GIL_TRACE_HISTOGRAM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ static inline unsigned fl_histogram_bucket(uint64_t ns)
     unsigned bucket = 63u - (unsigned)__builtin_clzll(ns | 1);
     return bucket < FL_HISTOGRAM_BUCKETS ? bucket : FL_HISTOGRAM_BUCKETS - 1;
 }
-
-#endif

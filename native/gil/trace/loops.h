@@ -5,8 +5,7 @@
  * find no place share the last. A reader takes no lock: each number is whole, and may be a beat older than
  * the next.
  */
-#ifndef FL_GIL_TRACE_LOOPS_H
-#define FL_GIL_TRACE_LOOPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,5 +67,3 @@ void fl_loops_subtract(fl_loops *later, const fl_loops *earlier);
 
 /* In the child of a fork: no loop is watched, nothing is counted. */
 void fl_loops_fork(void);
-
-#endif

@@ -8,8 +8,7 @@
  * Any thread; takes a lock of its own for a few instructions, and allocates once in FL_POOL_SLAB times at
  * the most. The pool frees no memory.
  */
-#ifndef FL_GIL_TRACE_POOL_H
-#define FL_GIL_TRACE_POOL_H
+#pragma once
 
 #include <pthread.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ void fl_pool_measure(fl_pool *pool, size_t *used, size_t *free);
 /* In the child of a fork: the pool is empty, and `used` of what it gave out are still in use. What was free
    is lost to this process: another thread may have been about to take it. */
 void fl_pool_fork(fl_pool *pool, size_t used);
-
-#endif

@@ -20,8 +20,7 @@
  * the order in which they happened. Blocks are appended whole: a reader that finds the file cut has
  * everything before the cut.
  */
-#ifndef FL_GIL_TRACE_RECORDING_H
-#define FL_GIL_TRACE_RECORDING_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -80,5 +79,3 @@ void fl_recording_block(fl_recording *recording, fl_block_type type, const void 
 
 /* Closes the file; what fails now counts as a write that failed. */
 void fl_recording_close(fl_recording *recording);
-
-#endif

@@ -4,8 +4,7 @@
  * event that finds no room is counted, and the next one that finds room is preceded by a record that says
  * how many were lost and between which times. So events come out in order, and every loss is reported.
  */
-#ifndef FL_GIL_TRACE_RING_H
-#define FL_GIL_TRACE_RING_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -105,5 +104,3 @@ static inline void fl_ring_take(fl_ring *ring, size_t count)
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
     atomic_store_explicit(&ring->tail, tail + count, memory_order_release); /* pairs with fl_ring_room */
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* text: a growing buffer that JSON is written into. */
-#ifndef FL_GIL_TRACE_TEXT_H
-#define FL_GIL_TRACE_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ void fl_text_member(fl_text *text, const char *name, uint64_t number);
 
 /* ,"name":[numbers] */
 void fl_text_members(fl_text *text, const char *name, const uint64_t *numbers, size_t count);
-
-#endif

@@ -1,6 +1,5 @@
 /* utf8: one character as UTF-8. */
-#ifndef FL_GIL_TRACE_UTF8_H
-#define FL_GIL_TRACE_UTF8_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ static inline size_t fl_utf8_put(uint32_t c, char *into, size_t room)
     memcpy(into, bytes, count);
     return count;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* codec: an object as bytes that another interpreter makes an equal object of (encode.c, decode.c).
    A value is a letter and what belongs to it, in this machine's own byte order. */
-#ifndef FL_INTERPRETERS_BIND_CODEC_H
-#define FL_INTERPRETERS_BIND_CODEC_H
+#pragma once
 
 #include "sync/bind/base/state.h"
 
@@ -42,5 +41,3 @@ extern _Thread_local uint32_t fl_sharing FL_THREAD_LOCAL_MODEL;
 PyObject *fl_view_new(fl_state *state, fl_pin *pin);
 /* What a memoryview is a view of, if that is such an object; or NULL. Borrowed. */
 fl_pin *fl_view_pin(fl_state *state, PyObject *memoryview);
-
-#endif

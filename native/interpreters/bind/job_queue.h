@@ -1,6 +1,5 @@
 /* What the two sides of a job queue have in common: calls and replies cross as messages (codec.h). */
-#ifndef FL_INTERPRETERS_BIND_JOB_QUEUE_H
-#define FL_INTERPRETERS_BIND_JOB_QUEUE_H
+#pragma once
 
 #include "interpreters/bind/codec.h"
 
@@ -14,5 +13,3 @@
 /* Waits for a permit, as fl_wait_thread. It always blocks the whole thread, never a greenlet alone. `spin`:
    the job queue's, for a thread that is likely to get a permit soon; NULL: sleep at once. */
 int fl_wait_permit(PyObject *what, fl_waitq *waitq, fl_spin *spin, int64_t deadline);
-
-#endif

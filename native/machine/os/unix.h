@@ -1,6 +1,5 @@
 /* What the files of this directory share. */
-#ifndef FL_MACHINE_OS_UNIX_H
-#define FL_MACHINE_OS_UNIX_H
+#pragma once
 
 #include <sys/resource.h>
 
@@ -8,5 +7,3 @@
 
 /* Reads getrusage(scope) into `usage`; this system must have that scope. */
 void fl_unix_rusage(int scope, fl_usage *usage);
-
-#endif

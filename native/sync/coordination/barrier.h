@@ -11,8 +11,7 @@
  * * `generation` counts how often it was broken or reset, so that a last one that was busy meanwhile lets no
  *   waiter through.
  */
-#ifndef FL_SYNC_COORDINATION_BARRIER_H
-#define FL_SYNC_COORDINATION_BARRIER_H
+#pragma once
 
 #include "sync/wait/waitq.h"
 
@@ -51,5 +50,3 @@ bool fl_barrier_trip(fl_waitq *waitq, uint32_t last);
 void fl_barrier_break(fl_waitq *waitq, uint32_t last);
 /* Refuses the waiters; later arrivals wait as at a new barrier. */
 void fl_barrier_reset(fl_waitq *waitq);
-
-#endif

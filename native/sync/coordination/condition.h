@@ -15,8 +15,7 @@
  *    the locks of both; this one's is taken first.
  * 2. Those that are notified have the lock in the order in which they began to wait.
  */
-#ifndef FL_SYNC_COORDINATION_CONDITION_H
-#define FL_SYNC_COORDINATION_CONDITION_H
+#pragma once
 
 #include "sync/wait/waitq.h"
 
@@ -34,5 +33,3 @@ uint32_t fl_condition_give(fl_waitq *waitq, uint32_t count);
 
 /* Takes a waiter out of this queue. False: it has been notified. */
 bool fl_condition_leave(fl_waiter *waiter);
-
-#endif

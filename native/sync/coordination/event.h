@@ -2,8 +2,7 @@
  * count of one, set at 0. Changes under the queue lock only, so that exactly the threads and tasks are
  * woken that waited when it came.
  */
-#ifndef FL_SYNC_COORDINATION_EVENT_H
-#define FL_SYNC_COORDINATION_EVENT_H
+#pragma once
 
 #include "sync/wait/waitq.h"
 
@@ -42,5 +41,3 @@ static inline bool fl_flag_is_set(fl_waitq *waitq)
    fl_sem_give, may be called from anywhere. */
 void fl_flag_set(fl_waitq *waitq);
 void fl_flag_clear(fl_waitq *waitq);
-
-#endif

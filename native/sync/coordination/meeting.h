@@ -33,8 +33,7 @@
  * 3. Each meets one other, and both are woken, or neither; also where one of them chooses, or both
  *    do.
  */
-#ifndef FL_SYNC_COORDINATION_MEETING_H
-#define FL_SYNC_COORDINATION_MEETING_H
+#pragma once
 
 #include "sync/wait/waitq.h"
 
@@ -94,5 +93,3 @@ static inline fl_handoff *fl_meeting_list(fl_waitq *waitq)
 {
     return fl_load(&((fl_meeting *)(void *)waitq)->returned, relaxed); /* see above */
 }
-
-#endif

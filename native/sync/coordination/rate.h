@@ -28,8 +28,7 @@
  * Waking only the head: a loop that is held up holds up all behind it. Granting what is late as of its date:
  * after a time in which the process stood still, all waiters would go at once.
  */
-#ifndef FL_SYNC_COORDINATION_RATE_H
-#define FL_SYNC_COORDINATION_RATE_H
+#pragma once
 
 #include "sync/wait/waitq.h"
 
@@ -75,5 +74,3 @@ void fl_rate_set(fl_waitq *waitq, int64_t now);
 
 /* The date of the first waiter; FL_FOREVER: there is none. */
 int64_t fl_rate_next(fl_waitq *waitq);
-
-#endif

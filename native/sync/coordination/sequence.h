@@ -4,8 +4,7 @@
  * The word is the number, with CLOSED above it; it changes under the queue lock only. Nothing is taken, so
  * nothing is given back. A waiter that has seen all, when it is closed, is refused.
  */
-#ifndef FL_SYNC_COORDINATION_SEQUENCE_H
-#define FL_SYNC_COORDINATION_SEQUENCE_H
+#pragma once
 
 #include "sync/wait/waitq.h"
 
@@ -36,5 +35,3 @@ static inline uint32_t fl_sequence_seen(uint64_t number)
    be called from anywhere. */
 bool fl_sequence_advance(fl_waitq *waitq);
 void fl_sequence_close(fl_waitq *waitq);
-
-#endif

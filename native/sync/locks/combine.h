@@ -22,8 +22,7 @@
  * The holder uses a request only between fl_combine_next and fl_combine_done. `keep` is called under the
  * queue lock to count it, and fl_combine_forget takes that lock once: so a request may be dropped after it.
  */
-#ifndef FL_SYNC_LOCKS_COMBINE_H
-#define FL_SYNC_LOCKS_COMBINE_H
+#pragma once
 
 #include "sync/wait/waitq.h"
 
@@ -63,5 +62,3 @@ void fl_combine_pass(fl_waitq *waitq);
 
 /* By the side of a task's waiter that is settled: afterwards no holder begins to use its request. */
 void fl_combine_forget(fl_waiter *waiter);
-
-#endif

@@ -19,8 +19,7 @@
  * 2. A write phase that ends lets in all readers that wait at that instant, before any other writer.
  * 3. An upgrade goes before all others: no other writes between its reading and its writing.
  */
-#ifndef FL_SYNC_LOCKS_RWLOCK_H
-#define FL_SYNC_LOCKS_RWLOCK_H
+#pragma once
 
 #include "sync/wait/waitq.h"
 
@@ -64,5 +63,3 @@ void fl_rw_lower(fl_waitq *waitq, fl_rw_mode from, fl_rw_mode to);
 
 /* In a forked child, where there is no other holder yet: the surviving thread holds it as before. */
 void fl_rw_survive(fl_waitq *waitq, fl_rw_mode mode);
-
-#endif

@@ -17,8 +17,7 @@
  * Permits may be withdrawn, more than there are free: the rest is owed, and swallowed as it is given. The
  * debt changes under the queue lock, and keeps QUEUED set.
  */
-#ifndef FL_SYNC_LOCKS_SEMAPHORE_H
-#define FL_SYNC_LOCKS_SEMAPHORE_H
+#pragma once
 
 #include "sync/wait/waitq.h"
 
@@ -132,5 +131,3 @@ static inline int64_t fl_sem_resumed(fl_waitq *waitq)
    they are served. */
 void fl_sem_adopt(fl_waitq *waitq, fl_waiter *waiter);
 void fl_sem_serve(fl_waitq *waitq, fl_wakes *wakes);
-
-#endif

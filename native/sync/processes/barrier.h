@@ -6,8 +6,7 @@
  * the phase by one step of `state`, which any process may take (invariant 2). A waiter checks whether those
  * that came before are alive, and breaks the barrier where one is not: it cannot go through with the others.
  */
-#ifndef FL_SYNC_PROCESSES_BARRIER_H
-#define FL_SYNC_PROCESSES_BARRIER_H
+#pragma once
 
 #include "sync/processes/shm.h"
 
@@ -55,5 +54,3 @@ void fl_shm_barrier_reset(fl_shm_barrier *barrier, uint32_t parties);
 
 /* How many wait: a figure to show. */
 uint32_t fl_shm_barrier_waiting(fl_shm_barrier *barrier, uint32_t parties);
-
-#endif

@@ -7,8 +7,7 @@
  * time: tasks stand in a line for it. It is started when a task first has to wait, and stays until the
  * primitive goes from its process.
  */
-#ifndef FL_SYNC_PROCESSES_NOTIFIER_H
-#define FL_SYNC_PROCESSES_NOTIFIER_H
+#pragma once
 
 #include "sync/wait/waitq.h"
 #include "sync/processes/shm.h"
@@ -37,5 +36,3 @@ fl_notifier_result fl_notifier_arm(fl_notifier *notifier, fl_shm_eventcount *eve
 void fl_notifier_disarm(fl_notifier *notifier);
 /* For good. The thread ends within 64 ms. */
 void fl_notifier_end(fl_notifier *notifier);
-
-#endif

@@ -1,6 +1,5 @@
 /* Permits and flags in shared memory; see shm.h. */
-#ifndef FL_SYNC_PROCESSES_PERMITS_H
-#define FL_SYNC_PROCESSES_PERMITS_H
+#pragma once
 
 #include "sync/processes/shm.h"
 
@@ -47,5 +46,3 @@ static inline bool fl_shm_flag_passed(fl_shm_flag *flag, uint32_t since)
     uint32_t word = fl_shm_flag_word(flag);
     return (word & 1) || word >> 1 != since >> 1;
 }
-
-#endif

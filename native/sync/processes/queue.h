@@ -6,8 +6,7 @@
  * that takes a lock over from a dead process has nothing to mend: the message that it was about is there, or
  * is not. What may be lost with a process is the one message that it was putting or getting.
  */
-#ifndef FL_SYNC_PROCESSES_QUEUE_H
-#define FL_SYNC_PROCESSES_QUEUE_H
+#pragma once
 
 #include "sync/processes/shm.h"
 
@@ -55,5 +54,3 @@ void fl_shm_queue_shut(fl_shm_queue *queue, uint32_t how);
 
 /* Bytes of the ring that are taken: a figure to show. */
 uint64_t fl_shm_queue_used(fl_shm_queue *queue);
-
-#endif

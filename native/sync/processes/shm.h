@@ -23,8 +23,7 @@
  * Words that decide are read and written in one total order (seq_cst): a process that is about to sleep first
  * says so and then checks, and one that changes something first changes it and then checks for sleepers.
  */
-#ifndef FL_SYNC_PROCESSES_SHM_H
-#define FL_SYNC_PROCESSES_SHM_H
+#pragma once
 
 #include "machine/atomic.h"
 #include "machine/process.h"
@@ -98,5 +97,3 @@ fl_shm_result fl_shm_lock_try(fl_shm_lock *lock, uint64_t me, bool look, bool in
 bool fl_shm_lock_ready(const fl_shm_lock *lock);
 /* False: it is not this process that holds it. Never blocks. */
 bool fl_shm_lock_release(fl_shm_lock *lock, uint64_t me);
-
-#endif

@@ -29,8 +29,7 @@
  * lost; and a choice sleeps only while nothing is there in any of its wait queues. Two that meet both choose
  * each other, or neither.
  */
-#ifndef FL_SYNC_WAIT_CHOICE_H
-#define FL_SYNC_WAIT_CHOICE_H
+#pragma once
 
 #include "sync/wait/waitq.h"
 
@@ -77,5 +76,3 @@ fl_wait_result fl_choice_wait(fl_choice *choice, int64_t deadline, int64_t look)
    its loop is closed BROKEN. FL_CHOICE_NONE: none has, and none will. */
 uint32_t fl_choice_end(fl_choice *choice);
 #define FL_CHOICE_NONE (FL_CHOICE_NO_WINNER - FL_CHOICE_WON)
-
-#endif

@@ -15,8 +15,7 @@
  * (what they were granted is given back). This is what lets a loop be closed at any moment without losing a
  * permit.
  */
-#ifndef FL_SYNC_WAIT_MAILBOX_H
-#define FL_SYNC_WAIT_MAILBOX_H
+#pragma once
 
 #include "sync/wait/waitq.h"
 
@@ -75,5 +74,3 @@ void fl_mailbox_seen(fl_waiter *waiter);
 fl_waiter *fl_mailbox_break(fl_mailbox *mailbox);
 /* That for all waiters, whose payloads are left to their owners. */
 void fl_mailbox_close(fl_mailbox *mailbox);
-
-#endif

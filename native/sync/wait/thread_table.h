@@ -25,8 +25,7 @@
  * Rejected. A list of all wait queues costs every object that is made. A record that is written without a
  * lock could not keep what it names alive while it is looked at.
  */
-#ifndef FL_SYNC_WAIT_THREAD_TABLE_H
-#define FL_SYNC_WAIT_THREAD_TABLE_H
+#pragma once
 
 #include "sync/wait/mailbox.h"
 
@@ -81,5 +80,3 @@ uint32_t fl_thread_table_granted(const fl_waitq *waitq);
 
 /* Once per process. False: no memory. */
 bool fl_thread_table_setup(void);
-
-#endif

@@ -59,8 +59,7 @@
  * thread waits with fl_waitq_enter and fl_waitq_wait, a task with fl_waitq_enter and its mailbox (mailbox.h);
  * sync/bind/wait has both endings ready for Python. semaphore.c has all of it; event.c is the smallest.
  */
-#ifndef FL_SYNC_WAIT_WAITQ_H
-#define FL_SYNC_WAIT_WAITQ_H
+#pragma once
 
 #include "machine/atomic.h"
 #include "machine/fork.h"
@@ -342,5 +341,3 @@ bool fl_waiter_abandon(fl_waiter *waiter, fl_waiter_state why);
 
 /* The queue that it waits in, locked; any side while the waiter is there. */
 fl_waitq *fl_waiter_lock(fl_waiter *waiter);
-
-#endif

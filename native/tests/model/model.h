@@ -17,8 +17,7 @@
  * An execution is a list of choices. The search is depth first over those lists, and runs each from the
  * start, so that nothing needs to be saved but the list; printed, it replays the failure.
  */
-#ifndef FL_TESTS_MODEL_H
-#define FL_TESTS_MODEL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -61,5 +60,3 @@ typedef struct {
 model_result model_explore(const model_scenario *scenario);
 /* Runs one, from a schedule as model_explore gave it. */
 model_result model_replay(const model_scenario *scenario, const char *schedule);
-
-#endif

@@ -1,8 +1,7 @@
 /* What the scenarios of the model share: a wait queue, a loop's mailbox, and the waiters of threads, which
  * are poisoned when their wait is over. Each file of scenarios has a table of them.
  */
-#ifndef FL_TESTS_SCENARIOS_H
-#define FL_TESTS_SCENARIOS_H
+#pragma once
 
 #include "sync/wait/choice.h"
 #include "sync/wait/mailbox.h"
@@ -73,5 +72,3 @@ void model_begin(uint32_t value, uint32_t flags);
 bool model_mailbox_is_empty(void);
 void model_end_poison(void);
 void model_end(void);
-
-#endif

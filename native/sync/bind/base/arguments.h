@@ -1,6 +1,5 @@
 /* arguments: what the methods of primitives are called with. */
-#ifndef FL_SYNC_BIND_BASE_ARGUMENTS_H
-#define FL_SYNC_BIND_BASE_ARGUMENTS_H
+#pragma once
 
 #include "sync/bind/base/state.h"
 #include "sync/wait/waitq.h"
@@ -52,5 +51,3 @@ int fl_timeout_argument(const char *function, PyObject *const *args, Py_ssize_t 
 int fl_deadline_parse(PyObject *blocking, PyObject *timeout, int64_t *deadline);
 /* The same in nanoseconds from now on, or FL_FOREVER. */
 int fl_wait_parse(PyObject *blocking, PyObject *timeout, int64_t *wait);
-
-#endif

@@ -1,6 +1,5 @@
 /* c_api: what Python's C API lacks, or has in some versions only. */
-#ifndef FL_SYNC_BIND_BASE_C_API_H
-#define FL_SYNC_BIND_BASE_C_API_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN /* "#" in formats is a Py_ssize_t; needed to 3.12 */
 #include <Python.h>
@@ -64,5 +63,3 @@ void fl_raise_again(PyObject *error);
    the loop: it is raised at this thread's next instruction of Python. Where handlers do not run it is an
    error of the loop's side, and unraisable. */
 void fl_raise_later(PyObject *where);
-
-#endif

@@ -4,8 +4,7 @@
  * dictionary's lock: a daemon thread may be handed the lock when the interpreter exits, which lets the thread
  * run no more, and the exit then waits for the lock for ever.
  */
-#ifndef FL_SYNC_BIND_BASE_IMPORTS_H
-#define FL_SYNC_BIND_BASE_IMPORTS_H
+#pragma once
 
 #include "sync/bind/base/state.h"
 
@@ -54,5 +53,3 @@ PyObject *fl_errors(fl_state *state);
 /* Raises this error with these arguments, a tuple as Py_BuildValue makes it, and returns NULL. */
 void *fl_raise_with(fl_state *state, fl_error error, const char *format, ...);
 #define fl_raise(state, name, message) fl_raise_with(state, FL_ERROR_##name, "(s)", message)
-
-#endif

@@ -1,6 +1,5 @@
 /* What the files of this directory share: the module's state, and what the module is made of. */
-#ifndef FL_SYNC_BIND_BASE_STATE_H
-#define FL_SYNC_BIND_BASE_STATE_H
+#pragma once
 
 #include "docs.h" /* made by the build */
 #include "sync/bind/base/c_api.h"
@@ -188,5 +187,3 @@ typedef PyObject *(*fl_fast_named)(PyObject *, PyObject *const *args, Py_ssize_t
         .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | (more),                                   \
         .slots = (PyType_Slot[]){__VA_ARGS__},                                                             \
     }
-
-#endif

@@ -1,6 +1,5 @@
 /* task: which task or greenlet runs in this thread, and whether one has ended: the identity of a holder. */
-#ifndef FL_SYNC_BIND_BASE_TASK_H
-#define FL_SYNC_BIND_BASE_TASK_H
+#pragma once
 
 #include "gil/interpreter/compat.h"
 #include "machine/fork.h"
@@ -82,5 +81,3 @@ static inline uint64_t fl_caller_owner(const fl_caller *me)
 {
     return me->task == NULL ? me->thread : me->thread | FL_OWNER_TASK;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * The wait queue is counted, knows no Python, and may be shared. A primitive tries its fast path, and then
  * ends in a wait of its caller (wait/blocking.h) or in an awaitable (wait/operation.h).
  */
-#ifndef FL_SYNC_BIND_BASE_WRAPPER_H
-#define FL_SYNC_BIND_BASE_WRAPPER_H
+#pragma once
 
 #include "interpreters/shared.h"
 #include "sync/bind/base/imports.h"
@@ -61,5 +60,3 @@ void fl_part_dealloc(PyObject *self);
 /* Of what may be closed while it is waited for: called once the waiter is queued, says whether it was, and
    refuses its waiters then. */
 typedef bool (*fl_refuses)(PyObject *what);
-
-#endif

@@ -1,6 +1,5 @@
 /* condition: what the waits of threads (condition.c) and those of tasks (notice.c) share. */
-#ifndef FL_SYNC_BIND_COORDINATION_CONDITION_H
-#define FL_SYNC_BIND_COORDINATION_CONDITION_H
+#pragma once
 
 #include "sync/bind/locks/lock.h"
 #include "sync/bind/wait/mailbox.h"
@@ -37,5 +36,3 @@ PyObject *fl_notice_new(PyObject *op, PyObject *predicate);
 /* A Condition with this Lock, over the queue that another interpreter's has, whose reference it steals; NULL
    with an exception. */
 PyObject *fl_condition_with(PyObject *lock, fl_waitq *waitq);
-
-#endif

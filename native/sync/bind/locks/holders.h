@@ -4,8 +4,7 @@
  * that has it: every function is called attached, and within that object's critical section. None runs
  * Python.
  */
-#ifndef FL_SYNC_BIND_LOCKS_HOLDERS_H
-#define FL_SYNC_BIND_LOCKS_HOLDERS_H
+#pragma once
 
 #include "sync/bind/base/task.h"
 
@@ -31,5 +30,3 @@ PyObject *fl_holders_remove(fl_holders *holders, fl_rw_hold *hold);
    None, whether no other can be inside), owner as fl_owner_*. Appends one, if there is an owner; NULL with
    an exception set, and no list. */
 PyObject *fl_holders_append(PyObject *list, uint64_t owner, PyObject *task, bool alone);
-
-#endif

@@ -1,6 +1,5 @@
 /* lock: what a Condition needs of its lock, which is a Lock or an RLock. */
-#ifndef FL_SYNC_BIND_LOCKS_LOCK_H
-#define FL_SYNC_BIND_LOCKS_LOCK_H
+#pragma once
 
 #include "sync/bind/base/state.h"
 
@@ -26,5 +25,3 @@ typedef struct {
 } fl_lock_kind;
 
 extern const fl_lock_kind fl_lock_as_lock, fl_rlock_as_lock;
-
-#endif

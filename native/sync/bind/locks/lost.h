@@ -8,8 +8,7 @@
  * when the thread acquires the lock. The note is the lock's, and not the condition's, because a lock may have
  * many conditions.
  */
-#ifndef FL_SYNC_BIND_LOCKS_LOST_H
-#define FL_SYNC_BIND_LOCKS_LOST_H
+#pragma once
 
 #include "sync/bind/base/wrapper.h"
 
@@ -39,5 +38,3 @@ static inline void fl_lost_clear(PyObject *lock)
 
 /* The end of the lock's object, with its notes. */
 void fl_lock_dealloc(PyObject *lock);
-
-#endif

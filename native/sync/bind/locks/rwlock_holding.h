@@ -1,6 +1,5 @@
 /* The holders of a RWLock: entering, leaving, and whether one has ended. */
-#ifndef FL_SYNC_BIND_LOCKS_RWLOCK_HOLDING_H
-#define FL_SYNC_BIND_LOCKS_RWLOCK_HOLDING_H
+#pragma once
 
 #include "sync/bind/locks/holders.h"
 #include "sync/bind/wait/operation.h"
@@ -30,5 +29,3 @@ PyObject *fl_rwlock_finish(PyObject *view, fl_end end);
 /* The caller is inside one time less by `mode` (FL_RW_NONE: the most that it may do, which is more than to
    read), and one more by `instead`, if that is not FL_RW_NONE. -1: an exception. */
 int fl_rwlock_leave(fl_rwlock *self, uint32_t mode, uint32_t instead);
-
-#endif

@@ -4,8 +4,7 @@
  * These types are bases: fairlead.sync.shared finds the segment's descriptor, by name or by pickle, and
  * adds the waits of tasks, which are made of _ask, _arm and _disarm of the common base.
  */
-#ifndef FL_SYNC_BIND_PROCESSES_SHM_H
-#define FL_SYNC_BIND_PROCESSES_SHM_H
+#pragma once
 
 #include "sync/bind/base/state.h"
 
@@ -75,5 +74,3 @@ typedef int (*fl_shm_attempt)(PyObject *self, void *call, bool look, fl_shm_even
 /* Until the attempt has another result than FL_SHM_NOT, which here means that the time is over. -1: an
    exception, of the attempt or of a signal handler. */
 int fl_shm_wait_thread(PyObject *self, fl_shm_attempt attempt, void *call, int64_t deadline);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Every function is called attached. What may wait says so.
  */
-#ifndef FL_SYNC_BIND_QUEUES_BOUNDED_H
-#define FL_SYNC_BIND_QUEUES_BOUNDED_H
+#pragma once
 
 #include "sync/bind/queues/elements.h"
 #include "sync/bind/base/wrapper.h"
@@ -93,5 +92,3 @@ void fl_bounded_clear(fl_bounded *self);
    where objects are in it. And of an object that was just made for that. */
 fl_shared *fl_bounded_share(PyObject *op, uint32_t type);
 void fl_bounded_attach(PyObject *op, fl_shared *shared);
-
-#endif

@@ -1,6 +1,5 @@
 /* BroadcastRing, as its readers see it. See broadcast.c. */
-#ifndef FL_SYNC_BIND_QUEUES_BROADCAST_H
-#define FL_SYNC_BIND_QUEUES_BROADCAST_H
+#pragma once
 
 #include "sync/bind/base/wrapper.h"
 
@@ -24,5 +23,3 @@ PyObject *fl_broadcast_put(PyObject *broadcast, PyObject *item);
    where objects are in it. And of an object that was just made for that. */
 fl_shared *fl_broadcast_share(PyObject *op, uint32_t type);
 void fl_broadcast_attach(PyObject *op, fl_shared *shared);
-
-#endif

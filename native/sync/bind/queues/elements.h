@@ -7,8 +7,7 @@
  * first and move nothing, so that no lock is held over Python, an error leaves the heap as it was, and a
  * comparison may use the queue itself. `changes` says whether what they found is still so.
  */
-#ifndef FL_SYNC_BIND_QUEUES_ELEMENTS_H
-#define FL_SYNC_BIND_QUEUES_ELEMENTS_H
+#pragma once
 
 #include "sync/bind/base/state.h"
 
@@ -84,5 +83,3 @@ int fl_heap_find_pop(fl_state *state, const fl_elements *elements, fl_heap_path 
 bool fl_heap_push(fl_elements *elements, void *element, const fl_heap_path *path);
 /* The smallest; NULL: the elements has changed. */
 void *fl_heap_pop(fl_elements *elements, const fl_heap_path *path);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the ends of all channels (ends.c) and the receivers of broadcasts (broadcast_end.c) share. */
-#ifndef FL_SYNC_BIND_QUEUES_ENDS_H
-#define FL_SYNC_BIND_QUEUES_ENDS_H
+#pragma once
 
 #include "sync/bind/queues/broadcast.h"
 
@@ -32,5 +31,3 @@ PyObject *fl_broadcast_receive_async(PyObject *op);
 PyObject *fl_broadcast_latest(PyObject *op);
 uint64_t fl_broadcast_place(PyObject *op);
 uint64_t fl_broadcast_pending(PyObject *op);
-
-#endif

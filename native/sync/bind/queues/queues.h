@@ -1,6 +1,5 @@
 /* What all queues share: the arguments of their calls. */
-#ifndef FL_SYNC_BIND_QUEUES_QUEUES_H
-#define FL_SYNC_BIND_QUEUES_QUEUES_H
+#pragma once
 
 #include "sync/bind/base/state.h"
 
@@ -14,5 +13,3 @@ int fl_queue_arguments(const char *function, PyObject *const *args, Py_ssize_t c
 
 /* A Rendezvous closes; immediate: what came back is dropped. */
 void fl_rendezvous_shutdown(PyObject *rendezvous, bool immediate);
-
-#endif

@@ -1,6 +1,5 @@
 /* awaitable: what the awaitables that wait for a future are made of. */
-#ifndef FL_SYNC_BIND_WAIT_AWAITABLE_H
-#define FL_SYNC_BIND_WAIT_AWAITABLE_H
+#pragma once
 
 #include "sync/bind/base/state.h"
 #include "sync/wait/waitq.h"
@@ -41,5 +40,3 @@ void fl_awaitable_give_up(PyObject *op);
    that it stands, and the exception has been put off. If not it is set still, and the waiter is to be given
    up. */
 bool fl_wait_stands(fl_state *state, fl_waiter *waiter);
-
-#endif

@@ -1,8 +1,7 @@
 /* blocking: the endings of a wait that block the caller. A thread sleeps, detached; where gevent runs in it,
  * its hub runs the other greenlets meanwhile.
  */
-#ifndef FL_SYNC_BIND_WAIT_BLOCKING_H
-#define FL_SYNC_BIND_WAIT_BLOCKING_H
+#pragma once
 
 #include "sync/bind/base/wrapper.h"
 #include "sync/wait/thread_table.h"
@@ -60,5 +59,3 @@ int fl_wait_greenlet(PyObject *what, fl_waitq *waitq, uint32_t wanted, fl_stake 
 /* There: waits with this operation (stolen; NULL: an exception is set), and returns what it ends with; None:
    the time was over first. */
 PyObject *fl_greenlet_wait(PyObject *operation, int64_t deadline);
-
-#endif

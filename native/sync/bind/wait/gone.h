@@ -1,6 +1,5 @@
 /* gone: a holder that has ended, and is waited for. */
-#ifndef FL_SYNC_BIND_WAIT_GONE_H
-#define FL_SYNC_BIND_WAIT_GONE_H
+#pragma once
 
 #include "sync/bind/base/wrapper.h"
 
@@ -13,5 +12,3 @@ int fl_holder_ended(PyObject *what, fl_waitq *waitq);
 #define FL_HOLDERS_CHECKED 16
 typedef enum { FL_NONE_GONE, FL_TASK_GONE, FL_THREAD_GONE } fl_gone;
 int fl_warn_if_gone(PyObject *what, fl_gone gone);
-
-#endif

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "sync/bind/base/task.h"
+#include "sync/bind/wait/future.h"
 #include "sync/bind/wait/gone.h"
 
 typedef struct {
@@ -101,81 +102,6 @@ static int mailbox_traverse(PyObject *op, visitproc visit, void *arg)
     return 0;
 }
 
-/* A loop that is closed refuses to schedule its tasks. */
-static bool is_refusal(void)
-{
-    return PyErr_ExceptionMatches(PyExc_RuntimeError) /* asyncio's and uvloop's */
-           || PyErr_ExceptionMatches(PyExc_ValueError); /* gevent's */
-}
-
-/* Of a future of asyncio that is not done, a list of its own or a tuple; NULL: none, or it is another library's
-   future. */
-static PyObject *callbacks_of(fl_state *state, PyObject *future)
-{
-    PyObject *list = PyObject_GetAttr(future, state->name_callbacks);
-    PyErr_Clear();
-    if (list == NULL || !PyList_CheckExact(list) || PyList_GET_SIZE(list) == 0) {
-        Py_XDECREF(list);
-        return NULL;
-    }
-    if (Py_REFCNT(list) == 1) {
-        return list;
-    }
-    PyObject *copy = PyList_AsTuple(list);
-    PyErr_Clear();
-    Py_DECREF(list);
-    return copy;
-}
-
-/* The future is asyncio's and done, and a signal handler has raised as it scheduled its callbacks, by a
-   function in Python; it has forgotten them. Those that the loop has not got are scheduled now. */
-static void reschedule(fl_state *state, PyObject *future, PyObject *callbacks)
-{
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyObject *function = fl_imported(&state->reschedule, "fairlead.wait._asyncio", "reschedule");
-    PyObject *done = function == NULL ? NULL : PyObject_CallFunction(function, "OO", future, callbacks);
-    if (done == NULL) {
-        fl_raise_later(future);
-    }
-    Py_XDECREF(done);
-    PyErr_Restore(type, value, traceback);
-}
-
-/* 1: it was done before; 0: it is done now; -1: an exception. */
-static int complete(fl_state *state, PyObject *future)
-{
-    PyObject *callbacks = callbacks_of(state, future);
-    int was_done = 0;
-    if (callbacks == NULL) {
-        PyObject *done = PyObject_CallMethodNoArgs(future, state->name_done);
-        was_done = done == NULL ? -1 : PyObject_IsTrue(done);
-        Py_XDECREF(done);
-    }
-    if (was_done == 0) {
-        PyObject *set = PyObject_CallMethodOneArg(future, state->name_set_result, Py_None);
-        was_done = set == NULL ? -1 : 0;
-        if (set == NULL && callbacks != NULL && !is_refusal()) {
-            reschedule(state, future, callbacks);
-        }
-        Py_XDECREF(set);
-    }
-    Py_XDECREF(callbacks);
-    return was_done;
-}
-
-/* After an exception, perhaps of a signal handler, which must not cost the task its wake-up. */
-static void complete_after(fl_state *state, PyObject *future)
-{
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    if (complete(state, future) < 0) {
-        fl_raise_later(future);
-    }
-    PyErr_Restore(type, value, traceback);
-    fl_raise_later(future); /* last: it is raised in the next call of Python */
-}
-
 PyObject *fl_waiter_swap_future(fl_waiter *waiter, PyObject *future)
 {
 #ifdef Py_GIL_DISABLED /* else waits(), which looks at it under this lock, has the GIL */
@@ -198,9 +124,9 @@ static void end_waits(mailbox *self, fl_state *state)
     fl_waiter *waiter;
     while (resume && (waiter = fl_mailbox_break(self->body)) != NULL) {
         PyObject *future = fl_waiter_swap_future(waiter, NULL);
-        if (future != NULL && complete(state, future) < 0) {
-            resume = !is_refusal();
-            resume ? complete_after(state, future) : PyErr_Clear();
+        if (future != NULL && fl_future_complete(state, future) < 0) {
+            resume = !fl_future_refused();
+            resume ? fl_future_complete_again(state, future) : PyErr_Clear();
         }
         Py_XDECREF(future);
         fl_waiter_unref(waiter);
@@ -362,9 +288,9 @@ bool fl_mailbox_complete(fl_state *state, fl_waiter *waiter)
     if (future == NULL) {
         return true;
     }
-    int was_done = complete(state, future);
+    int was_done = fl_future_complete(state, future);
     if (was_done < 0) {
-        complete_after(state, future);
+        fl_future_complete_again(state, future);
     }
     Py_DECREF(future);
     return was_done <= 0;

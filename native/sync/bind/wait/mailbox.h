@@ -1,6 +1,5 @@
 /* mailbox: how tasks are woken from anywhere: what an event loop calls, and the waiters' futures. */
-#ifndef FL_SYNC_BIND_WAIT_MAILBOX_H
-#define FL_SYNC_BIND_WAIT_MAILBOX_H
+#pragma once
 
 #include "sync/bind/base/wrapper.h"
 #include "sync/locks/semaphore.h"
@@ -52,5 +51,3 @@ void fl_task_waiter_done(fl_waiter *waiter);
 /* In the loop's thread: completes the future of a waiter's task, if it has one. False: the task was
    cancelled, and has yet to learn of it. */
 bool fl_mailbox_complete(fl_state *state, fl_waiter *waiter);
-
-#endif

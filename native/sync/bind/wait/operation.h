@@ -1,8 +1,7 @@
 /* operation: one wait of one task, as an awaitable. It is awaited in operation.c, looks again by a timer in
  * operation_recheck.c, and is one of the cases of a selection in operation_case.c.
  */
-#ifndef FL_SYNC_BIND_WAIT_OPERATION_H
-#define FL_SYNC_BIND_WAIT_OPERATION_H
+#pragma once
 
 #include "sync/bind/wait/awaitable.h"
 #include "sync/bind/base/wrapper.h"
@@ -112,5 +111,3 @@ PyObject *fl_operation_finish(fl_operation *self, uint32_t wanted, bool refused)
 /* From now on nothing else can await it; the selection keeps it until no waiter refers to it. -1: an
    exception, it is awaited already. */
 int fl_operation_spend(fl_operation *self);
-
-#endif

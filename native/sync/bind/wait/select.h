@@ -1,6 +1,5 @@
 /* What the two endings of a selection share: that of a thread in select.c, that of a task in selection.c. */
-#ifndef FL_SYNC_BIND_AWAIT_SELECT_H
-#define FL_SYNC_BIND_AWAIT_SELECT_H
+#pragma once
 
 #include "sync/bind/wait/operation.h"
 
@@ -40,5 +39,3 @@ PyObject *fl_selected(fl_state *state, const fl_cases *cases, uint32_t place, ui
 
 /* An awaitable of these cases, which it takes; NULL with an exception. */
 PyObject *fl_selection_new(fl_state *state, fl_cases *cases);
-
-#endif
