@@ -202,15 +202,10 @@ static PySendResult step(PyObject *op, PyObject *value, PyObject **result)
         self->phase = WAITING;
         value = Py_None;
     }
-    PySendResult sent = PyIter_Send(self->awaitable.inner, value, result);
-    if (sent == PYGEN_NEXT) {
+    PySendResult sent;
+    if (fl_awaitable_awaits(op, value, result, &sent)) {
         return sent;
     }
-    Py_CLEAR(self->awaitable.inner);
-    if (sent == PYGEN_ERROR) {
-        return raised(op, result);
-    }
-    Py_CLEAR(*result);
     return look(self, true) > 0 ? finish(self, result) : fail(self);
 }
 

@@ -41,6 +41,22 @@ static PyObject *as_iteration(PySendResult sent, PyObject *result)
     return result;
 }
 
+bool fl_awaitable_awaits(PyObject *op, PyObject *value, PyObject **result, PySendResult *sent)
+{
+    fl_awaitable *self = (fl_awaitable *)op;
+    *sent = PyIter_Send(self->inner, value, result);
+    if (*sent == PYGEN_NEXT) {
+        return true;
+    }
+    Py_CLEAR(self->inner);
+    if (*sent == PYGEN_ERROR) {
+        *sent = self->ops->raised(op, result);
+        return true;
+    }
+    Py_CLEAR(*result);
+    return false;
+}
+
 void fl_awaitable_give_up(PyObject *op)
 {
     PyObject *type, *value, *traceback;

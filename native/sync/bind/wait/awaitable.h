@@ -30,6 +30,8 @@ PyObject *fl_awaitable_throw(PyObject *op, PyObject *const *args, Py_ssize_t cou
 PyObject *fl_awaitable_close(PyObject *op, PyObject *ignored);
 PySendResult fl_awaitable_step(PyObject *op, PyObject *value, PyObject **result);
 PyObject *fl_awaitable_next(PyObject *op);
+/* A step of the future that is awaited. True: it ends this step, with *sent; false: the future is done. */
+bool fl_awaitable_awaits(PyObject *op, PyObject *value, PyObject **result, PySendResult *sent);
 /* Its give_up, while an exception may be on its way. */
 void fl_awaitable_give_up(PyObject *op);
 #define FL_AWAITABLE_SLOTS                                                                                  \

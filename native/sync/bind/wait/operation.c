@@ -243,15 +243,10 @@ static PySendResult step(PyObject *op, PyObject *value, PyObject **result)
     uint32_t state;
     bool granted;
     for (;;) {
-        PySendResult sent = PyIter_Send(self->awaitable.inner, value, result);
-        if (sent == PYGEN_NEXT) {
+        PySendResult sent;
+        if (fl_awaitable_awaits(op, value, result, &sent)) {
             return sent;
         }
-        Py_CLEAR(self->awaitable.inner);
-        if (sent == PYGEN_ERROR) {
-            return raised(op, result);
-        }
-        Py_CLEAR(*result);
         if (self->waiter != NULL && fl_operation_rechecks(self)) {
             fl_operation_stop_timer(self);
             FL_WAKING(fl_waitq_retry(self->waiter));

@@ -160,15 +160,10 @@ static PySendResult step(PyObject *op, PyObject *value, PyObject **result)
         }
         value = Py_None;
     }
-    PySendResult sent = PyIter_Send(self->awaitable.inner, value, result);
-    if (sent == PYGEN_NEXT) {
+    PySendResult sent;
+    if (fl_awaitable_awaits(op, value, result, &sent)) {
         return sent;
     }
-    Py_CLEAR(self->awaitable.inner);
-    if (sent == PYGEN_ERROR) {
-        return end_early(op, result);
-    }
-    Py_CLEAR(*result);
     *result = end(self, state);
     return *result == NULL ? PYGEN_ERROR : PYGEN_RETURN;
 }
