@@ -6,21 +6,6 @@ import copyreg
 import sys
 
 from fairlead import _native
-from fairlead._native import (
-    Barrier,
-    BoundedSemaphore,
-    BroadcastRing,
-    Condition,
-    CountdownEvent,
-    Event,
-    LifoQueue,
-    Lock,
-    PriorityQueue,
-    Queue,
-    RateLimiter,
-    Semaphore,
-    SimpleQueue,
-)
 from fairlead.errors import WrongProcessError
 
 TYPE_CHECKING = False  # not typing's, which is slow to import
@@ -51,7 +36,9 @@ def share(primitive: _T) -> _T:
     return primitive
 
 
-def _elsewhere(name: str, process: tuple[int, int, int], number: int, lock: Lock | None = None) -> Any:
+def _elsewhere(
+    name: str, process: tuple[int, int, int], number: int, lock: _native.Lock | None = None
+) -> Any:
     if process != _native.process():
         raise WrongProcessError(f"this {name} belongs to another process, and cannot be shared with this one")
     return _native.attach(number, lock)
@@ -72,8 +59,8 @@ def _reduce(primitive: Any) -> tuple[Any, ...]:
     return _elsewhere, (name, _native.process(), _native.handle(primitive))
 
 
-def _reduce_condition(condition: Condition) -> tuple[Any, ...]:
-    if not isinstance(condition._lock, Lock):
+def _reduce_condition(condition: _native.Condition) -> tuple[Any, ...]:
+    if not isinstance(condition._lock, _native.Lock):
         raise TypeError(
             "cannot pickle 'fairlead.sync.Condition' object: the holder of its RLock is known in one "
             "interpreter only; make it with a Lock"
@@ -83,18 +70,18 @@ def _reduce_condition(condition: Condition) -> tuple[Any, ...]:
 
 
 for _type in (
-    Barrier,
-    BoundedSemaphore,
-    BroadcastRing,
-    CountdownEvent,
-    Event,
-    LifoQueue,
-    Lock,
-    PriorityQueue,
-    Queue,
-    RateLimiter,
-    Semaphore,
-    SimpleQueue,
+    _native.Barrier,
+    _native.BoundedSemaphore,
+    _native.BroadcastRing,
+    _native.CountdownEvent,
+    _native.Event,
+    _native.LifoQueue,
+    _native.Lock,
+    _native.PriorityQueue,
+    _native.Queue,
+    _native.RateLimiter,
+    _native.Semaphore,
+    _native.SimpleQueue,
 ):
     copyreg.pickle(_type, _reduce)
-copyreg.pickle(Condition, _reduce_condition)
+copyreg.pickle(_native.Condition, _reduce_condition)
