@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
+import os
+import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import harness
 from subjects.calls import identity
 
+from fairlead import machine
+from fairlead.advice.child import usage
+
 CHUNK = 100
+MAPPED = 10_000
+LOOK_S = 0.02
 
 
 def each_us(count: int, call: Callable[[], object]) -> float:
@@ -29,11 +39,13 @@ def bring_up(pool: Any, began: float) -> harness.FIGURES:
 
 
 def call(pool: Any, calls: int, *, mapped: int) -> harness.FIGURES:
-    """Round trips, a stream, the submitting of it and, unless ``mapped`` is 0, a map over so many items;
-    microseconds for each."""
-    cpu = time.process_time()
+    """Round trips, a stream, the submitting of it and, unless ``mapped`` is 0, maps over 10,000 items and
+    over so many; microseconds for each."""
+    family = machine.family(os.getpid())
+    own, all_of_it = time.process_time(), usage.cpu_s(family)
     figures = {"round trip": each_us(calls, lambda: pool.submit(identity, 1).result())}
-    figures["round trip CPU"] = (time.process_time() - cpu) / calls * 1e6
+    figures["round trip CPU"] = (time.process_time() - own) / calls * 1e6
+    figures["and workers' CPU"] = (usage.cpu_s(family) - all_of_it) / calls * 1e6
     begin = time.perf_counter()
     futures = [pool.submit(identity, 1) for _ in range(5 * calls)]
     figures["submit"] = (time.perf_counter() - begin) / (5 * calls) * 1e6
@@ -41,8 +53,48 @@ def call(pool: Any, calls: int, *, mapped: int) -> harness.FIGURES:
         future.result()
     figures["stream"] = (time.perf_counter() - begin) / (5 * calls) * 1e6
     if mapped:
+        items = min(MAPPED, mapped)
+        for _ in range(3):
+            begin = time.perf_counter()
+            found = list(pool.map(identity, range(items)))
+            figures["map"] = min(figures.get("map", math.inf), (time.perf_counter() - begin) / items * 1e6)
+            assert len(found) == items
         begin = time.perf_counter()
         for _ in pool.map(identity, range(mapped), chunksize=CHUNK):
             pass
-        figures["map"] = (time.perf_counter() - begin) / mapped * 1e6
+        figures["map in chunks"] = (time.perf_counter() - begin) / mapped * 1e6
     return figures
+
+
+def memory_mib() -> float:
+    """Of this process and its descendants, shared pages counted once (Pss)."""
+    kib = 0
+    for pid in machine.family(os.getpid()):
+        with contextlib.suppress(OSError):  # it has just ended
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+            kib += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return kib / 1024
+
+
+class Memory:
+    """Entered: looks again and again at how much memory there is."""
+
+    def __enter__(self) -> Memory:
+        self._over = threading.Event()
+        self._before = memory_mib()
+        self._most = self._before
+        self._thread = threading.Thread(target=self._look)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(LOOK_S):
+            self._most = max(self._most, memory_mib())
+
+    def more_mib(self) -> float:
+        """The most so far, beyond what it was on entering."""
+        return self._most - self._before

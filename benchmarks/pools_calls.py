@@ -9,12 +9,18 @@ The figures, all of pools with two workers, in microseconds of wall time unless 
     round trip CPU  CPU time of this process for one
     submit          for each of many tasks submitted at once, until the last has been
     stream          the same, until all have ended
-    map             for each item of map(), chunks of 100
+    and workers' CPU  the same with the workers'
+    map             for each item of map(), 10,000 of them, in the pool's own chunks: the best of three
+    map in chunks   for each item of map(), chunks of 100
     echo 0.5 MB     a round trip of bytes of that size, there and back
     array 50 MB ms  a round trip of a numpy array of that size, of which the shape comes back: the median of
                     nine, after the first two, for which memory must be found
+    both ways ms    the same, of which the array comes back
     first array ms  the first of these
     copy 50 MB ms   copying it within this process
+    8 workers ms    from the constructor until eight workers have each had a call of 0.1 s, less these
+    million MiB     memory that a million integers take on their way through stream() or what is most like it,
+                    beyond what there was: the most at any moment
 """
 
 from __future__ import annotations
@@ -24,6 +30,7 @@ import importlib.util
 import multiprocessing
 import statistics
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -35,6 +42,7 @@ from subjects.calls import identity, shape
 from fairlead.pools import ProcessPool, ThreadPool
 
 WORKERS = 2
+NAP_S = 0.1
 METHODS = ("forkserver", "spawn", "fork")
 PEERS = ("loky", "mpire", "pebble")
 """Measured beside the start method that is the default here, where they are installed (pip install --group
@@ -52,8 +60,11 @@ class Classic:
         result.result = result.get
         return result
 
-    def map(self, function: Callable[..., Any], items: Any, chunksize: int) -> Any:
+    def map(self, function: Callable[..., Any], items: Any, chunksize: int | None = None) -> Any:
         return self.pool.map(function, items, chunksize)
+
+    def stream(self, function: Callable[..., Any], items: Any) -> Any:
+        return self.pool.imap(function, items, pool_loops.CHUNK)
 
 
 class Mpire(Classic):
@@ -71,38 +82,38 @@ class Pebble:
     def submit(self, function: Callable[..., Any], *args: Any) -> Any:
         return self.pool.schedule(function, args=args)
 
-    def map(self, function: Callable[..., Any], items: Any, chunksize: int) -> Any:
+    def map(self, function: Callable[..., Any], items: Any, chunksize: int = 1) -> Any:
         return self.pool.map(function, items, chunksize=chunksize).result()
 
 
 @contextmanager
-def made(mode: str) -> Iterator[Any]:
+def made(mode: str, workers: int = WORKERS) -> Iterator[Any]:
     library, _, method = mode.partition(" ")
     if mode == "ThreadPoolExecutor":
-        with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
             yield pool
     elif mode == "ThreadPool":
-        with ThreadPool(WORKERS) as ours:
+        with ThreadPool(workers) as ours:
             yield ours
     elif library == "ProcessPoolExecutor":
         context = multiprocessing.get_context(method)
-        with concurrent.futures.ProcessPoolExecutor(WORKERS, mp_context=context) as pool_:
+        with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool_:
             yield pool_
     elif library == "multiprocessing.Pool":
-        with multiprocessing.get_context(method).Pool(WORKERS) as classic:
+        with multiprocessing.get_context(method).Pool(workers) as classic:
             yield Classic(classic)
     elif mode == "loky":
-        with importlib.import_module("loky").ProcessPoolExecutor(WORKERS) as pool_:
+        with importlib.import_module("loky").ProcessPoolExecutor(workers) as pool_:
             yield pool_
     elif mode == "mpire":
-        with importlib.import_module("mpire").WorkerPool(WORKERS, start_method="forkserver") as classic:
+        with importlib.import_module("mpire").WorkerPool(workers, start_method="forkserver") as classic:
             yield Mpire(classic)
     elif mode == "pebble":
         context = multiprocessing.get_context("forkserver")
-        with importlib.import_module("pebble").ProcessPool(WORKERS, context=context) as pool_:
+        with importlib.import_module("pebble").ProcessPool(workers, context=context) as pool_:
             yield Pebble(pool_)
     else:
-        with ProcessPool(WORKERS, mp_context=method) as processes:  # type: ignore[arg-type]
+        with ProcessPool(workers, mp_context=method) as processes:  # type: ignore[arg-type]
             yield processes
 
 
@@ -134,8 +145,33 @@ def measure(mode: str, *, quick: bool, processes: bool) -> harness.FIGURES:
             ]
             figures["first array ms"] = taken[0]
             figures["array 50 MB ms"] = statistics.median(taken[2:])
+            returned = [
+                pool_loops.each_us(1, lambda: pool.submit(identity, array).result()) / 1e3
+                for _ in range(3 if quick else 11)
+            ]
+            figures["both ways ms"] = statistics.median(returned[2:])
             figures["copy 50 MB ms"] = copied_ms(array)
+    if processes and not quick:
+        figures |= eight_workers(mode) | a_million(mode)
     return figures
+
+
+def eight_workers(mode: str) -> harness.FIGURES:
+    began = time.perf_counter()
+    with made(mode, 8) as pool:
+        for future in [pool.submit(time.sleep, NAP_S) for _ in range(8)]:
+            future.result()
+        return {"8 workers ms": (time.perf_counter() - began - NAP_S) * 1e3}
+
+
+def a_million(mode: str) -> harness.FIGURES:
+    with made(mode) as pool:
+        if (stream := getattr(pool, "stream", None)) is None:
+            return {}
+        pool.submit(identity, 1).result()
+        with pool_loops.Memory() as memory:
+            deque(stream(identity, range(1_000_000)), maxlen=0)
+    return {"million MiB": memory.more_mib()}
 
 
 def main() -> None:
@@ -169,7 +205,14 @@ def main() -> None:
                     harness.Target("submit", mine, at_most=0.5, of=theirs),
                     harness.Target("round trip", mine, at_most=0.5, of=theirs),
                     harness.Target("echo 0.5 MB", mine, at_most=0.2, of=theirs),
-                    harness.Target("array 50 MB ms", mine, at_most=5.0),
+                    harness.Target("map", mine, at_most=1.0, of=f"multiprocessing.Pool {method}"),
+                    harness.Target(
+                        "both ways ms",
+                        mine,
+                        at_most=1.1,
+                        of=(theirs, f"multiprocessing.Pool {method}", *others),
+                    ),
+                    harness.Target("million MiB", mine, at_most=1.0, of=f"multiprocessing.Pool {method}"),
                     *(
                         harness.Target(figure, mine, at_most=1.0, of=peer)
                         for figure in ("round trip", "echo 0.5 MB")
