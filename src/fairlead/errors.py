@@ -143,7 +143,7 @@ class WrongProcessError(FairleadError, TypeError):
 
 
 class HandleGoneError(FairleadError, LookupError):
-    """The primitive with this handle does not exist any more: no interpreter has kept it."""
+    """What has this handle does not exist any more: no interpreter, or no process, has kept it."""
 
 
 class OwnerDiedError(FairleadError, RuntimeError):

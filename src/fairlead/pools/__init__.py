@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fairlead.pools.sequential import SequentialPool
     from fairlead.pools.serialization.failure import WorkerTraceback
     from fairlead.pools.shared import shared_pool
+    from fairlead.pools.shared_value import SharedValue
     from fairlead.pools.threads import ThreadPool
 
 _WHERE = {
@@ -45,6 +46,7 @@ _WHERE = {
     "Pool": "executor.base",
     "ProcessPool": "processes",
     "SequentialPool": "sequential",
+    "SharedValue": "shared_value",
     "Statistics": "engine.contract",
     "Stream": "executor.stream",
     "ThreadPool": "threads",
@@ -64,6 +66,7 @@ __all__ = [
     "Pool",
     "ProcessPool",
     "SequentialPool",
+    "SharedValue",
     "Statistics",
     "Stream",
     "ThreadPool",

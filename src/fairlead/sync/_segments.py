@@ -82,15 +82,15 @@ def borrow(pid: int, number: int, token: bytes, build: Build[_T]) -> tuple[_T, i
     except OSError as error:
         why = "may not be opened" if isinstance(error, PermissionError) else "is not there any more"
         raise HandleGoneError(
-            f"the primitive of process {pid} {why}: keep it, and that process, until the pickle has arrived "
-            "(or give it a name)"
+            f"what process {pid} shares {why}: keep the object, and that process, until the pickle has "
+            "arrived (a primitive may have a name instead)"
         ) from error
     try:
         return build(fd, token, False), fd
     except WrongSegmentError as error:  # the number has another file now
         os.close(fd)
         raise HandleGoneError(
-            f"process {pid} does not have the primitive any more: keep it until the pickle has arrived"
+            f"process {pid} does not share this any more: keep the object until the pickle has arrived"
         ) from error
     except BaseException:
         os.close(fd)

@@ -32,7 +32,7 @@ from multiprocessing.connection import wait
 from typing import Any
 
 from fairlead import _native
-from fairlead.pools.serialization.messages import Message, Parts
+from fairlead.pools.serialization.messages import Message, Parts, laid_out, places, write
 
 HEADER = struct.Struct("<BBHIIQ")
 """MARK, what it is, blocks given back, buffers, the block's number or 0, the stream's length."""
@@ -43,12 +43,10 @@ LONGEST = 1 << 46
 INLINE = 64 * 1024
 GROWS_BY = 1024 * 1024
 """Bytes for which there is memory before they have come."""
-ALIGN = 64
 KEEP_BYTES = 256 * 1024 * 1024
 KEEP = 8
 """Blocks and bytes that a sender keeps for further use."""
 MOST_GIVEN_BACK = 1000
-PARTS_AT_ONCE = 1000
 
 MOST_LENT = 32
 """Blocks of which objects live at the receiver's; what comes beyond is copied. Before Python 3.13 a mapping
@@ -184,14 +182,7 @@ class Channel:
                 self._socket.sendall(piece)
 
     def _write_block(self, stream: list[Any], length: int, buffers: list[memoryview]) -> _Block | None:
-        pieces = [memoryview(piece).cast("B") for piece in stream]
-        end = length
-        for buffer in buffers:
-            begin = -(-end // ALIGN) * ALIGN
-            if begin > end:
-                pieces.append(memoryview(bytes(begin - end)))
-            pieces.append(buffer)
-            end = begin + buffer.nbytes
+        pieces, end = laid_out(stream, length, buffers)
         block = self._take_block(end)
         if block is None:
             return None
@@ -201,7 +192,7 @@ class Channel:
                     block.map = _map(block.fd)
                 _copy(block.map, pieces)
             else:
-                _write(block.fd, pieces)
+                write(block.fd, pieces)
                 block.size = end
         except OSError:  # no memory left for it
             self._drop(block)
@@ -329,11 +320,7 @@ class Channel:
     def _from_block(
         self, kind: int, fds: list[int], number: int, length: int, sizes: Sequence[int]
     ) -> Message:
-        begins = []
-        end = length
-        for size in sizes:
-            begins.append(-(-end // ALIGN) * ALIGN)
-            end = begins[-1] + size
+        begins, end = places(length, sizes)
         if len(fds) != 1 or os.fstat(fds[0]).st_size < end:
             raise Corrupt(f"block {number} is not there, or too small")
         block = _Mapped(fds[0], end, number, self._lent)
@@ -349,15 +336,3 @@ def _copy(target: mmap.mmap, pieces: list[memoryview]) -> None:
     for piece in pieces:
         _native.copy(target, at, piece)
         at += piece.nbytes
-
-
-def _write(fd: int, pieces: list[memoryview]) -> None:
-    """Writes them one behind the other from the beginning, without the GIL."""
-    at = 0
-    while pieces:
-        wrote = os.pwritev(fd, pieces[:PARTS_AT_ONCE], at)
-        at += wrote
-        while pieces and wrote >= pieces[0].nbytes:
-            wrote -= pieces.pop(0).nbytes
-        if pieces and wrote:
-            pieces[0] = pieces[0][wrote:]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 OUT_OF_BAND = 16 * 1024
 """Smaller buffers are pickled with the rest."""
+ALIGN = 64
+PARTS_AT_ONCE = 1000
 
 
 class BufferBlock(Protocol):
@@ -63,3 +66,37 @@ class Message:
             self._stream = self._buffers = self._block = None  # type: ignore[assignment]
             if block is not None:
                 block.loaded(kept)
+
+
+def places(length: int, sizes: Sequence[int]) -> tuple[list[int], int]:
+    """Where the buffers of a message begin in memory whose first bytes are its stream, and where the last of
+    them ends."""
+    begins = []
+    end = length
+    for size in sizes:
+        begins.append(-(-end // ALIGN) * ALIGN)
+        end = begins[-1] + size
+    return begins, end
+
+
+def laid_out(stream: list[Any], length: int, buffers: list[memoryview]) -> tuple[list[memoryview], int]:
+    """A message as it is in memory, in pieces, and how long it is."""
+    begins, end = places(length, [buffer.nbytes for buffer in buffers])
+    pieces = [memoryview(piece).cast("B") for piece in stream]
+    at = length
+    for begin, buffer in zip(begins, buffers, strict=True):
+        pieces += [memoryview(bytes(begin - at)), buffer]
+        at = begin + buffer.nbytes
+    return pieces, end
+
+
+def write(fd: int, pieces: list[memoryview]) -> None:
+    """Writes them one behind the other from the beginning, without the GIL."""
+    at = 0
+    while pieces:
+        wrote = os.pwritev(fd, pieces[:PARTS_AT_ONCE], at)
+        at += wrote
+        while pieces and wrote >= pieces[0].nbytes:
+            wrote -= pieces.pop(0).nbytes
+        if pieces and wrote:
+            pieces[0] = pieces[0][wrote:]
