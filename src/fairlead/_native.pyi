@@ -1,4 +1,4 @@
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Final, Generic, Protocol, Self, TypeVar, final
@@ -1465,6 +1465,22 @@ class JobQueue:
         """(queued, running, done, nanoseconds queued, nanoseconds run, bytes out, bytes in)"""
 
 @final
+class Counted(Iterator[_T]):
+    """Iterates over the items, and writes the number of the last that it has given, from 1, into the first
+    eight bytes of the memory. For one thread.
+    """
+    def __new__(cls, items: Iterable[_T], memory: WriteableBuffer) -> Counted[_T]: ...
+    @property
+    def number(self) -> int:
+        """How many items it has given."""
+    @property
+    def stop(self) -> int:
+        """Behind how many it pauses; iterating goes on once this is more. First: behind the last."""
+    @stop.setter
+    def stop(self, number: int) -> None: ...
+    def __iter__(self) -> Counted[_T]: ...
+    def __next__(self) -> _T: ...
+
 class WorkerSlot:
     """A worker's slot of the JobQueue with this number; for the thread that makes it. JobQueue.leave() ends
     it.

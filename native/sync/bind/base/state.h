@@ -38,7 +38,8 @@
     PUBLIC(job_queue_type, fl_job_queue_spec)                                                              \
     PUBLIC(worker_slot_type, fl_worker_slot_spec)                                                          \
     INNER(view_type, fl_view_spec)                                                                         \
-    PUBLIC(segment_type, fl_segment_spec)
+    PUBLIC(segment_type, fl_segment_spec)                                                                  \
+    PUBLIC(counted_type, fl_counted_spec)
 
 /* Those whose base is another one: the field of that, and the spec. */
 #define FL_DERIVED_TYPES(X)                                                                                \
