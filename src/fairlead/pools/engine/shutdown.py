@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from fairlead.pools.engine.deadlines import DeadlineTimer
     from fairlead.pools.engine.scheduler import TaskScheduler
 
+CLOSED = "the pool has been shut down: it takes no more tasks"
+
 PATIENCE_S = 1.0
 """What workers that were told to stop are given at exit."""
 

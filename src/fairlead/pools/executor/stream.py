@@ -138,7 +138,7 @@ class Stream(Generic[T]):
         self._eager = eager  # the last one: __del__ closes what has it
         forks.remember(self)
         if eager:
-            pool._mappings.add(self)
+            pool._intake.add(self)
             self._fill()
             self._perhaps_at_end()
 
