@@ -27,7 +27,7 @@ from fairlead.pools.engine.contract import Lending
 from fairlead.pools.engine.future import Future
 from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.executor import progress as bars
-from fairlead.pools.serialization.chunks import call_chunk
+from fairlead.pools.serialization.chunks import ChunkCalls, call_chunk
 from fairlead.pools.serialization.failure import Failure
 from fairlead.sync import Event
 
@@ -49,26 +49,26 @@ class NotYet(TimeoutError):
 
 
 class StreamChunk:
-    """A task: the number of its items, its future, and, once that has ended and was looked at, what has not
-    been taken of its outcomes."""
+    """A task: its calls, its future, and, once that has ended and was looked at, what has not been taken of
+    its outcomes."""
 
-    __slots__ = ("future", "length", "outcomes")
+    __slots__ = ("calls", "future", "length", "outcomes")
 
-    def __init__(self, future: Future[Any], length: int) -> None:
-        self.future = future
-        self.length = length
+    def __init__(self, items: list[Any]) -> None:
+        self.future: Future[Any] = Future()
+        self.calls = ChunkCalls(items)
+        self.length = len(items)
         self.outcomes: deque[Any] | None = None
 
     def load(self) -> deque[Any]:
-        """A task that did not come to its end is the outcome of all its items."""
+        """A task that did not come to its end is the outcome of all calls that were left of it."""
         if self.outcomes is not None:
             return self.outcomes
         error = CancelledError() if self.future.cancelled() else self.future.exception()
-        if error is not None:
-            self.outcomes = deque([Failure(error)] * self.length)
-            return self.outcomes
-        found = self.future.result()[0]
-        self.outcomes = deque(found)
+        found = [Failure(error)] * len(self.calls.left[1]) if error else self.future.result()[0]
+        self.outcomes = deque(self.calls.merged(found))
+        self.calls.ended.clear()
+        self.calls.forget()
         found.clear()  # the future holds on to no result that the consumer lets go of
         return self.outcomes
 
@@ -261,15 +261,15 @@ class Stream(Generic[T]):
         """Submits them; they are not in ``_pulled`` any more then."""
         if not items:
             return
-        future: Future[Any] = Future()
-        chunk = StreamChunk(future, len(items))
+        chunk = StreamChunk(items)
+        future = chunk.future
         try:
             with self._lock:
                 self._sent += len(items)
                 self._under_way[chunk] = None
                 if self._ordered:
                     self._chunks.append(chunk)
-            self._pool._submit(call_chunk, (self._function, items, self._star), {}, future)
+            self._pool._submit(call_chunk, (self._function, chunk.calls, self._star), {}, future)
             self._pulled = []
             self._listen(chunk)
         except BaseException as error:
@@ -304,6 +304,7 @@ class Stream(Generic[T]):
                 self._send(self._pull(self._size))
 
     def _landed(self, chunk: StreamChunk) -> None:
+        chunk.calls.forget()
         with self._lock:
             if chunk not in self._under_way:
                 return
