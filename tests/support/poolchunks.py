@@ -5,21 +5,21 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
 from fairlead.pools.engine.stopped import Stopped
 
-HOME = os.getpid(), threading.get_ident()
-
-
 def elsewhere() -> bool:
     """In a worker that shares no objects with the test."""
     if multiprocessing.parent_process() is not None or "distributed.worker" in sys.modules:
         return True
-    interpreters = sys.modules.get("_interpreters")
-    return interpreters is not None and interpreters.get_current()[0] != interpreters.get_main()[0]
+    try:
+        import _interpreters
+    except ImportError:  # before Python 3.13
+        return False
+    here, main = _interpreters.get_current()[0], _interpreters.get_main()[0]
+    return bool(here != main)
 
 
 class BadThere:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.errors import ModuleRefusedError, SerializationError
 from fairlead.pools.engine.stopped import Stopped
 from fairlead.pools.serialization import contexts, pickling
-from fairlead.pools.serialization.chunks import Apart, ChunkCalls, Reading, call_chunk, called, chunk_of
+from fairlead.pools.serialization.chunks import Apart, ChunkCalls, ReadFirst, call_chunk, called, chunk_of
 from fairlead.pools.serialization.failure import Failure
 from fairlead.pools.serialization.messages import Parts, pickled, pickled_plain
 
@@ -74,7 +74,7 @@ def apart(task: Task) -> tuple[Callable[..., Any], Apart]:
         except BaseException as error:  # noqa: BLE001 - objects raise what they like when they are asked
             refuse(task, error)
         else:
-            return Reading(function, star), Apart(parts, _cannot_read(task))
+            return ReadFirst(function, star), Apart(parts, _cannot_read(task))
 
 
 def _either(value: Any) -> Parts:
@@ -153,7 +153,7 @@ def pack_outcomes(function: Callable[..., Any], value: tuple[list[Any], int]) ->
 
 def each(function: Callable[..., Any], outcomes: list[Any]) -> Apart:
     """Outcomes of a function, each pickled by itself; a Failure where one cannot be sent."""
-    if isinstance(function, Reading):
+    if isinstance(function, ReadFirst):
         function = function.function
     return Apart(
         [_each(function, one) for one in outcomes], f"the result of {name_of(function)} cannot be read here"

@@ -193,7 +193,7 @@ def _arrived(streams: list[bytes], buffers: dict[int, list[Any]], said: str) -> 
     return arrived
 
 
-class Reading:
+class ReadFirst:
     """A function that reads its item first (of an Apart), so that this is a part of the call."""
 
     __slots__ = ("function", "star")
