@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import multiprocessing.util  # registers its own end first
 import os
 import signal
 import socket
@@ -19,7 +18,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from fairlead.errors import SerializationError, UnsupportedPlatformError, UsageError
-from fairlead.pools.engine import forks, shutdown
+from fairlead.pools.engine import forks
 from fairlead.pools.engine.contract import Broken, DirectWorker, Lost, Task, Unread
 from fairlead.pools.engine.direct_manager import DirectManager
 from fairlead.pools.engine.lock import EngineLock
@@ -106,7 +105,6 @@ class ProcessPool(Pool):
         name = pool_name(thread_name_prefix, "ProcessPool")
         if start_method == "forkserver":
             _preload()
-        shutdown.last()
         self._begin(
             _Processes(
                 "processes",

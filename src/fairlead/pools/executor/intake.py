@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import PoolClosedError
-from fairlead.pools.engine import forks, shutdown
+from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.aside import Aside
 from fairlead.pools.engine.lock import EngineLock
 
@@ -27,7 +27,7 @@ class Intake:
         self._turn = EngineLock()
         """Held while a call is submitted, so that they are in the order of their acceptance."""
         self._courier = Aside("fairlead-courier")
-        forks.remember(self)
+        shutdown.accepts(self)
 
     def forget_after_fork(self) -> None:
         self._lock, self._turn = EngineLock(), EngineLock()
