@@ -96,9 +96,9 @@ def test_every_lock_that_another_thread_held_is_free_in_a_forked_child(make: Mak
     pool = make()
     stream = pool.map(square, range(10))
     assert next(stream) == 0
-    found = places(pool, pool._mappings, pool._engine, stream)
+    found = places(pool, pool._intake, pool._engine, stream)
     owners = [owner for owner, _ in found]
-    assert pool._mappings in owners
+    assert pool._intake in owners
     assert stream in owners
     assert any(isinstance(owner, ModuleType) for owner in owners)
 
@@ -121,7 +121,7 @@ def test_forked_child_leaves_the_pool_of_its_parent(make: Make) -> None:
         pool.shutdown()
         stream.close()
 
-    with held_elsewhere([pool._mappings._lock, stream._lock]):
+    with held_elsewhere([pool._intake._lock, pool._intake._turn, stream._lock]):
         assert in_child(leave) == 0
     assert list(stream) == [n * n for n in range(100)]
 

@@ -14,6 +14,9 @@ from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.worker_manager import WorkerManager
 from fairlead.pools.executor.base import Pool, checked, checked_callable, pool_name
 from fairlead.pools.serialization import calls
+from fairlead.pools.serialization.chunk_loss import lost
+from fairlead.pools.serialization.chunks import ChunkCalls, call_chunk, chunk_of
+from fairlead.pools.serialization.failure import Failure
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -169,6 +172,10 @@ def _by_value(function: Callable[..., Any]) -> bool:
     return getattr(function, "__module__", None) == "__main__"
 
 
+class _Killed(Lost):
+    """One task has lost so many workers that the cluster gives it up."""
+
+
 class _Remote(Worker):
     """One task at a time with the cluster."""
 
@@ -188,13 +195,46 @@ class _Remote(Worker):
         """The cluster's own are running."""
 
     def run(self, task: Task) -> Any:
+        by_value = _by_value(task.function)
+        try:
+            while True:
+                kind, value = self._answer(task, by_value=by_value)
+                if kind != calls.UNREADABLE or not calls.read_again(task, value.error, by_value=by_value):
+                    return calls.outcome(task, kind, value)
+                by_value = True
+        except _Killed as killed:
+            chunk = chunk_of(task)
+            if chunk is None or chunk.length == 1:
+                raise
+            return self._one_by_one(task, chunk, killed)
+
+    def _one_by_one(self, task: Task, chunk: ChunkCalls, killed: _Killed) -> tuple[list[Any], int]:
+        """The calls of a chunk that the cluster has given up, as it gives up calls: one of them has ended its
+        workers."""
+        function, _, star = task.args
+        outcomes: list[Any] = []
+        spent_ns = 0
+        for item in chunk:
+            alone = Task(task.future, call_chunk, (function, ChunkCalls([item]), star), {}, task.options)
+            alone.context = task.context
+            if self._stopped:
+                raise killed
+            try:
+                (outcome,), one_ns = self.run(alone)
+            except (Lost, SerializationError) as error:
+                outcome, one_ns = Failure(error.error(alone) if isinstance(error, Lost) else error), 0
+            outcomes.append(outcome)
+            spent_ns += one_ns
+        return outcomes, spent_ns
+
+    def _answer(self, task: Task, *, by_value: bool) -> tuple[int, Any]:
         from distributed import CancelledError
         from distributed.scheduler import KilledWorker
 
         from fairlead.pools.distributed import remote
 
         self._number = f"fairlead-{uuid.uuid4()}"
-        parcel = remote.Parcel.of(calls.CALL, calls.pack(task, by_value=_by_value(task.function)))
+        parcel = remote.Parcel.of(calls.CALL, calls.pack(task, by_value=by_value))
         self._sent += parcel.nbytes
         try:
             with _without_advice(parcel.nbytes):
@@ -205,18 +245,20 @@ class _Remote(Worker):
             if self._stopped:
                 self._stop(future)
             answer = future.result()
-        except KilledWorker as lost:
-            raise Lost(f"the cluster has lost {lost.args[2] + 1} workers in a row with this task") from None
+        except KilledWorker as gone:
+            workers = gone.args[2] + 1
+            raise _Killed(f"the cluster has lost {workers} workers in a row with this task") from None
         except CancelledError:
-            raise Lost("the cluster has cancelled this task") from None
+            raise lost(task, "the cluster has cancelled this task") from None
         finally:
             self._future = None
         self._received += answer.nbytes
+        if (chunk := chunk_of(task)) is not None:
+            chunk.bytes_in = answer.nbytes
         try:
-            value = answer.load()
+            return answer.kind, answer.load()
         except Exception as error:
             raise SerializationError(f"the result cannot be read here: {error!r}") from error
-        return calls.outcome(task, answer.kind, value)
 
     def stop(self) -> bool:
         self._stopped = True

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from fairlead.errors import UnsupportedInterpreterError
-from fairlead.pools.engine import shutdown
 from fairlead.pools.executor.base import (
     Pool,
     checked,
@@ -70,7 +69,6 @@ class InterpreterPool(Pool):
         workers = checked_workers(max_workers)
         hooks = shipped("initializer", initializer, initargs), shipped("finalizer", finalizer, ())
         most = 0 if max_tasks_per_child is None else checked("max_tasks_per_child", max_tasks_per_child)
-        shutdown.last()
         name = pool_name(thread_name_prefix, "InterpreterPool")
         idle_s = checked_seconds("idle_timeout", idle_timeout)
         self._begin(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import multiprocessing.util  # registers its own end first
 import os
 import signal
 import socket
@@ -19,7 +18,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from fairlead.errors import SerializationError, UnsupportedPlatformError, UsageError
-from fairlead.pools.engine import forks, shutdown
+from fairlead.pools.engine import forks
 from fairlead.pools.engine.contract import Broken, DirectWorker, Lost, Task, Unread
 from fairlead.pools.engine.direct_manager import DirectManager
 from fairlead.pools.engine.lock import EngineLock
@@ -33,7 +32,10 @@ from fairlead.pools.executor.base import (
 )
 from fairlead.pools.process import child
 from fairlead.pools.process.channel import Channel, Corrupt
+from fairlead.pools.process.progress import SharedWord
 from fairlead.pools.serialization import calls, pickling, records
+from fairlead.pools.serialization.chunk_loss import lost
+from fairlead.pools.serialization.chunks import chunk_of
 from fairlead.pools.serialization.failure import Failure
 from fairlead.pools.serialization.messages import Message, Parts, pickled
 
@@ -103,7 +105,6 @@ class ProcessPool(Pool):
         name = pool_name(thread_name_prefix, "ProcessPool")
         if start_method == "forkserver":
             _preload()
-        shutdown.last()
         self._begin(
             _Processes(
                 "processes",
@@ -181,7 +182,12 @@ class _Process(DirectWorker):
         self._name = name
         self._process: Any = None
         self._channel: Channel | None = None
+        self._word: SharedWord | None = None
         self._message: Message | None = None
+        self._parts: list[Any] = []
+        """Outcomes of a chunk that have come before its last."""
+        self._came = 0
+        """Bytes of the answer."""
         self._corrupt: str | None = None
         self._unread = False
         """It was gone before it had read the last call."""
@@ -199,11 +205,12 @@ class _Process(DirectWorker):
             ours, theirs = socket.socketpair()
             self._channel = Channel(ours)
             _channels.add(self._channel)
+            self._word = SharedWord()
             levels = records.levels() if self._forward_logging else None
             with theirs:
                 self._process = self._context.Process(
                     target=child.main,
-                    args=(theirs, *self._initializer, self._finalizer, levels),
+                    args=(theirs, self._word, *self._initializer, self._finalizer, levels),
                     name=self._name,
                 )
                 try:
@@ -215,6 +222,8 @@ class _Process(DirectWorker):
                     if _server_status() == child.NO_GUARD:
                         raise _unguarded() from None
                     raise
+                finally:
+                    self._word.sent()
         if self._stopped:
             self._process.kill()
         self.wait()
@@ -233,6 +242,9 @@ class _Process(DirectWorker):
 
     def _send(self, parts: Parts) -> None:
         assert self._channel is not None
+        assert self._word is not None
+        self._word.numbers[0] = 0
+        self._parts, self._came = [], 0
         try:
             self._channel.send(calls.CALL, parts)
         except OSError:  # wait() finds the channel at its end
@@ -244,10 +256,18 @@ class _Process(DirectWorker):
         while True:
             if until is not None and not self._channel.poll(max(until - time.monotonic(), 0)):
                 return False
+            before = self._channel.bytes_in
             self._receive(self._channel)
-            if self._message is None or self._message.kind != calls.RECORD:
+            self._came += self._channel.bytes_in - before
+            if self._message is None or self._message.kind not in {calls.RECORD, calls.PART}:
                 return True
-            records.handle(self._message.load())
+            self._handle(self._message)
+
+    def _handle(self, message: Message) -> None:
+        if message.kind == calls.RECORD:
+            records.handle(message.load())
+        else:
+            self._parts += calls.outcomes_of(message.load()[0])
 
     def _receive(self, channel: Channel) -> None:
         try:
@@ -263,28 +283,26 @@ class _Process(DirectWorker):
             self._process.kill()
 
     def read(self, task: Task) -> Any:
-        kind, value = self._read()
-        if (
-            kind == calls.UNREADABLE
-            and not self._sent_by_value
-            and isinstance(value.error, AttributeError | ImportError)
+        kind, value = self._read(task)
+        while kind == calls.UNREADABLE and calls.read_again(
+            task, value.error, by_value=self._sent_by_value
         ):
+            unknown = isinstance(value.error, AttributeError | ImportError)
+            self._sent_by_value = True
             self._send(calls.pack(task, by_value=True))
             self.wait()
-            kind, again = self._read()
-            if kind != calls.UNREADABLE:
-                _Process.by_value = True
-                value = again
-        return calls.outcome(task, kind, value)
+            kind, value = self._read(task)
+            _Process.by_value |= unknown and kind != calls.UNREADABLE
+        value = calls.outcome(task, kind, value)
+        if (chunk := chunk_of(task)) is not None:
+            chunk.bytes_in = self._came
+            return self._parts + value[0], value[1]
+        return value
 
-    def _read(self) -> tuple[int, Any]:
+    def _read(self, task: Task) -> tuple[int, Any]:
         message, self._message = self._message, None
         if message is None:
-            if self._corrupt is not None:
-                raise Lost(
-                    f"the worker process sent data that is not a message ({self._corrupt}), and was killed"
-                )
-            raise (Unread if self._unread else Lost)(f"the worker process {self._how_it_ended()}")
+            raise self._lost(task)
         kind = message.kind
         try:
             value = message.load()
@@ -293,6 +311,16 @@ class _Process(DirectWorker):
         if kind != calls.RESULT and not isinstance(value, Failure):
             raise SerializationError(f"the answer cannot be read here: it is of kind {kind}")
         return kind, value
+
+    def _lost(self, task: Task) -> Lost:
+        assert self._word is not None
+        if self._corrupt is not None:
+            said = f"the worker process sent data that is not a message ({self._corrupt}), and was killed"
+        else:
+            said = f"the worker process {self._how_it_ended()}"
+            if self._unread:
+                return Unread(said)
+        return lost(task, said, self._word.numbers[0], self._parts)
 
     def end(self) -> None:
         if self._channel is not None:
@@ -321,6 +349,8 @@ class _Process(DirectWorker):
                 process.close()
         if channel is not None:
             channel.close()
+        if self._word is not None:
+            self._word.close()
 
     def _ended(self) -> bool:
         """Whether it ends by itself within the time of grace."""

@@ -38,7 +38,7 @@ from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairlead.errors import BrokenPoolError
+from fairlead.errors import BrokenPoolError, WorkerDiedError
 from fairlead.pools.engine.future import Future
 
 if TYPE_CHECKING:
@@ -103,9 +103,21 @@ def broken(said: str, error: BaseException) -> Broken:
 class Lost(Exception):
     """Raised by Worker.run: the worker is gone. The message says how it ended."""
 
+    def begins_anew(self, task: Task) -> bool:  # noqa: ARG002
+        """By the thread that has taken the task from that worker: makes it ready for a further attempt.
+        Whether it is to have one whatever its retries are, because that attempt had not begun."""
+        return False
+
+    def error(self, task: Task) -> WorkerDiedError:  # noqa: ARG002
+        """What becomes of the task otherwise."""
+        return WorkerDiedError(f"{self}; only this task is lost")
+
 
 class Unread(Lost):
     """Raised by Worker.run: the worker was gone before it had read the call, which has not begun."""
+
+    def begins_anew(self, task: Task) -> bool:  # noqa: ARG002
+        return True
 
 
 def _context(wanted: bool | tuple[contextvars.ContextVar[Any], ...]) -> contextvars.Context:

@@ -137,7 +137,7 @@ class TaskScheduler(ABC):
                 raise PoolClosedError(
                     "the pool belongs to the process that this one was forked from; make another here"
                 )
-            raise PoolClosedError(shutdown.over or "the pool has been shut down: it takes no more tasks")
+            raise PoolClosedError(shutdown.over or shutdown.CLOSED)
 
     def uninterrupted(self, call: Callable[[], T], task: Task | None = None) -> T:  # noqa: ARG002
         """Makes a call that stops the task, or several, and that no interrupt of the calling thread leaves

@@ -1,24 +1,22 @@
-"""How pools end with their program.
+"""How pools end with their program: as the standard library's executors.
 
-At the interpreter's exit, queued tasks are cancelled and running ones stopped; nothing is waited for that may
-never end, so an endless loop in a worker keeps no program alive. Leave a pool by ``with``, or call
-``shutdown()``, to have its tasks finished; a program that ends with tasks left is told so on stderr.
+At the interpreter's exit pools take no more tasks, and those that they have taken are done; a task that never
+ends keeps the program alive. Ctrl-C ends the wait for them: what is queued is cancelled, what runs is
+stopped, nothing is waited for that may never end, and a line on stderr says how many tasks were left.
 
-Workers' threads are daemons, because a thread that runs an endless loop can only be left behind. Interpreters
-that allow no daemons end them before they wait for their threads.
+Workers' threads are daemons, because a thread that runs an endless loop can only be left behind then.
 """
 
 from __future__ import annotations
 
-import atexit
-import functools
+import contextlib
 import math
 import sys
 import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fairlead.pools.engine import forks
 from fairlead.pools.engine.lock import EngineLock
@@ -27,13 +25,24 @@ if TYPE_CHECKING:
     from fairlead.pools.engine.deadlines import DeadlineTimer
     from fairlead.pools.engine.scheduler import TaskScheduler
 
+CLOSED = "the pool has been shut down: it takes no more tasks"
+
 PATIENCE_S = 1.0
 """What workers that were told to stop are given at exit."""
 
 over: str | None = None
 """Why no pool takes tasks any more."""
 
+
+class Accepting(forks.Forked, Protocol):
+    """What has tasks that no engine has got yet."""
+
+    def finish(self) -> None:
+        """Accepts no more, and submits what there is."""
+
+
 _engines: weakref.WeakSet[TaskScheduler] = weakref.WeakSet()
+_accepting: weakref.WeakSet[Accepting] = weakref.WeakSet()
 _lock = EngineLock()
 
 
@@ -44,6 +53,13 @@ def remember(engine: TaskScheduler) -> None:
         _engines.add(engine)
 
 
+def accepts(intake: Accepting) -> None:
+    """Has it finish before the engines do."""
+    forks.remember(intake)
+    with _lock:
+        _accepting.add(intake)
+
+
 def forget(engine: TaskScheduler) -> None:
     """Another engine ends it."""
     with _lock:
@@ -51,17 +67,11 @@ def forget(engine: TaskScheduler) -> None:
 
 
 def thread(target: Callable[..., Any], argument: object, name: str) -> threading.Thread:
-    """A thread, not started, that keeps no program alive."""
+    """A thread, not started, that keeps no program alive by itself."""
     try:
         return threading.Thread(target=target, args=(argument,), name=name, daemon=True)
-    except RuntimeError:  # an interpreter without daemon threads, which would wait for this one before _end
-        _before_threads_are_joined()
+    except RuntimeError:  # an interpreter without daemon threads
         return threading.Thread(target=target, args=(argument,), name=name, daemon=False)
-
-
-@functools.cache
-def _before_threads_are_joined() -> None:
-    threading._register_atexit(_end)  # type: ignore[attr-defined]
 
 
 def with_this_thread(ending: list[threading.Thread]) -> list[threading.Thread]:
@@ -98,7 +108,19 @@ def _end() -> None:
     global over
     over = "the interpreter is shutting down: pools take no more tasks"
     with _lock:
-        engines = list(_engines)
+        engines, accepting = list(_engines), list(_accepting)
+    try:
+        for intake in accepting:
+            intake.finish()
+        for engine in engines:
+            engine.close()
+        for engine in engines:
+            engine.join()
+    except KeyboardInterrupt:
+        _stop(engines)
+
+
+def _stop(engines: list[TaskScheduler]) -> None:
     left = 0
     for engine in engines:
         numbers = engine.statistics()
@@ -107,11 +129,7 @@ def _end() -> None:
     for engine in engines:
         engine.join(PATIENCE_S)
     if left and sys.stderr is not None:
-        print(
-            f"fairlead: the program ended before {left} of its pools' tasks; "
-            "leave pools by `with`, or call shutdown(), to have them finished",
-            file=sys.stderr,
-        )
+        print(f"fairlead: the program was ended before {left} of its pools' tasks", file=sys.stderr)
 
 
 @forks.in_child
@@ -120,10 +138,7 @@ def _renew() -> None:
     _lock = EngineLock()
 
 
-def last() -> None:
-    """Has pools end before whatever was registered with atexit until now, as multiprocessing's own end."""
-    atexit.unregister(_end)
-    atexit.register(_end)
-
-
-last()
+# before the interpreter waits for its threads, and before what is registered with atexit, as multiprocessing's
+# end; not if it ends already
+with contextlib.suppress(RuntimeError):
+    threading._register_atexit(_end)  # type: ignore[attr-defined]

@@ -32,7 +32,6 @@ from collections.abc import Callable
 from queue import Empty
 from typing import Any
 
-from fairlead.errors import WorkerDiedError
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.contract import Lost, Task, Unread, broken
 from fairlead.pools.engine.stopped import Stopped
@@ -239,7 +238,7 @@ class WorkerManager(WorkerSlots):
         slot.running = False
         with slot.lock:
             mine = slot.task is task
-            again = mine and lost is not None and self._tries_again(task, unread=isinstance(lost, Unread))
+            again = mine and lost is not None and self._tries_again(task, unread=lost.begins_anew(task))
             slot.task = None
         if not mine:
             del value, error
@@ -254,7 +253,7 @@ class WorkerManager(WorkerSlots):
         if lost is not None:
             counts.lost += not (again and isinstance(lost, Unread))
             self._replace(slot, ends=True)
-            self._finish(task, WorkerDiedError(f"{lost}; only this task is lost"), again=again)
+            self._finish(task, lost.error(task), again=again)
             return False
         counts.done += 1
         slot.tasks += 1

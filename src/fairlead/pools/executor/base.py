@@ -16,12 +16,11 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 from fairlead import machine
 from fairlead.errors import PoolClosedError, UsageError, WaitTimeoutError
-from fairlead.pools.engine import forks, shutdown
-from fairlead.pools.engine.aside import Aside
+from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.contract import Options, Statistics
 from fairlead.pools.engine.future import Future
-from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.scheduler import TaskScheduler
+from fairlead.pools.executor.intake import Intake
 from fairlead.pools.executor.progress import Progress
 from fairlead.pools.executor.stream import Stream
 from fairlead.pools.from_thread import Caller
@@ -67,26 +66,6 @@ def pool_name(prefix: str, kind: str) -> str:
     return prefix or f"{kind}-{next(_numbers[kind])}"
 
 
-class _Mappings:
-    """The streams of a pool and its views that its end has to see to."""
-
-    def __init__(self) -> None:
-        self._streams: weakref.WeakSet[Stream[Any]] = weakref.WeakSet()
-        self._lock = EngineLock()
-        forks.remember(self)
-
-    def forget_after_fork(self) -> None:
-        self._lock = EngineLock()
-
-    def add(self, stream: Stream[Any]) -> None:
-        with self._lock:
-            self._streams.add(stream)
-
-    def all(self) -> list[Stream[Any]]:
-        with self._lock:
-            return list(self._streams)
-
-
 class Pool(concurrent.futures.Executor):
     """What all pools do; each kind has its class.
 
@@ -106,8 +85,7 @@ class Pool(concurrent.futures.Executor):
         """For __init__ of the kinds."""
         self._engine = engine
         self._options = Options()
-        self._mappings = _Mappings()
-        self._courier = Aside("fairlead-courier")
+        self._intake = Intake()
         # a pool that is unreachable finishes its tasks and lets its workers go
         weakref.finalize(self, engine.close).atexit = False
 
@@ -181,22 +159,26 @@ class Pool(concurrent.futures.Executor):
         Args:
             timeout: seconds after which TimeoutError is raised if the workers have not ended.
         """
-        if not cancel_futures and not self._engine.closed:
-            for mapping in self._mappings.all():
-                mapping.submit_rest()
-        self._engine.uninterrupted(lambda: self._close(cancel_futures=cancel_futures))
+        if self._intake.within_submission():
+            self._close(cancel_futures=cancel_futures)
+        else:
+            self._engine.uninterrupted(lambda: self._close(cancel_futures=cancel_futures))
         if wait and not self._engine.join(timeout):
             raise WaitTimeoutError(
                 f"the pool's workers have not ended within {timeout:g} s; terminate() stops them"
             )
 
     def _close(self, *, cancel_futures: bool) -> None:
+        if not cancel_futures and not self._engine.closed:
+            self._intake.finish()
+        self._intake.close()
         self._engine.close()
         if cancel_futures:
             self._engine.cancel_queued()
 
     def terminate(self) -> None:
         """Takes no more tasks, cancels what is queued and stops what runs; does not wait."""
+        self._intake.close()
         self._engine.uninterrupted(self._engine.terminate)
 
     def __enter__(self) -> Self:
@@ -209,7 +191,7 @@ class Pool(concurrent.futures.Executor):
     ) -> bool | None:
         if kind is not None and not issubclass(kind, Exception):
             self.terminate()
-        for mapping in self._mappings.all():
+        for mapping in self._intake.streams():
             mapping.abandon()
         self.shutdown(wait=True)
         return None
@@ -225,12 +207,13 @@ class Pool(concurrent.futures.Executor):
         """As ``with``, without keeping the loop waiting; a cancelled task stops the workers."""
         if kind is not None and not issubclass(kind, Exception):
             self._engine.terminate()
-        for mapping in self._mappings.all():
+        for mapping in self._intake.streams():
             mapping.abandon()
         await self.aclose()
 
     async def aclose(self) -> None:
         """Takes no more tasks, and waits for those taken without keeping the loop waiting."""
+        self._intake.close()
         closed: Future[None] = Future()
         closed.begin()  # so that it cannot be cancelled
 
@@ -261,7 +244,7 @@ class Pool(concurrent.futures.Executor):
             self._engine._check_open()
             future: Future[T] = Future()
             here = contextvars.copy_context()
-            self._courier.call(lambda: here.run(self._submit_for, future, fn, args, kwargs))
+            self._intake.accept(lambda: here.run(self._submit_for, future, fn, args, kwargs))
             return await future
         view = self if self._options.context else self.with_options(context=True)
         with Caller():
@@ -275,6 +258,10 @@ class Pool(concurrent.futures.Executor):
             return  # cancelled meanwhile
         try:
             self._submit(fn, args, kwargs, future)
+        except PoolClosedError:  # it was accepted before, and the pool was terminated meanwhile
+            future.forget()
+            if future.begin():
+                future.end_cancelled()
         except BaseException as error:  # noqa: BLE001 - the waiter's
             future.set_exception(error)
 

@@ -1,8 +1,7 @@
 """Many calls of one function: in chunks, in a window, in order or as they come, for threads and for tasks.
 
-A chunk is one task that calls the function for several items and returns what each call came to. How many
-items go into one follows from the time that calls have taken: a chunk should last some ten times what a task
-costs by itself, and there should be several chunks for each worker.
+A chunk is one task that calls the function for several items and returns what each call came to
+(chunking.py).
 
 An item is always in one place that outlives an interrupted or cancelled ``next``: the source, ``_pulled``, a
 chunk under way, a chunk in ``_chunks``, or the outcomes of the first of these. What moves it on is written so
@@ -18,7 +17,6 @@ import time
 import weakref
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from fairlead.errors import BrokenPoolError, PoolClosedError, UsageError
@@ -27,6 +25,7 @@ from fairlead.pools.engine.contract import Lending
 from fairlead.pools.engine.future import Future
 from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.executor import progress as bars
+from fairlead.pools.executor.chunking import FOR_EACH_WORKER, ChunkSizes, StreamChunk
 from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.pools.serialization.failure import Failure
 from fairlead.sync import Event
@@ -38,39 +37,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-WORTH = 10
-"""A chunk should last so many times what a task costs."""
 QUICK_NS = 100_000
 """A source that took no longer for its last item is asked for more also while results are ready."""
 
 
 class NotYet(TimeoutError):
     """No result within the time; never a call's own TimeoutError."""
-
-
-class StreamChunk:
-    """A task: the number of its items, its future, and, once that has ended and was looked at, what has not
-    been taken of its outcomes."""
-
-    __slots__ = ("future", "length", "outcomes")
-
-    def __init__(self, future: Future[Any], length: int) -> None:
-        self.future = future
-        self.length = length
-        self.outcomes: deque[Any] | None = None
-
-    def load(self) -> deque[Any]:
-        """A task that did not come to its end is the outcome of all its items."""
-        if self.outcomes is not None:
-            return self.outcomes
-        error = CancelledError() if self.future.cancelled() else self.future.exception()
-        if error is not None:
-            self.outcomes = deque([Failure(error)] * self.length)
-            return self.outcomes
-        found = self.future.result()[0]
-        self.outcomes = deque(found)
-        found.clear()  # the future holds on to no result that the consumer lets go of
-        return self.outcomes
 
 
 class Stream(Generic[T]):
@@ -103,17 +75,18 @@ class Stream(Generic[T]):
         self._function = pool._engine.portable(function)
         self._star = star
         self._ordered = ordered
-        self._window = window
         options = pool._options
         alone = options.timeout is not None or options.retries
-        self._fixed = 1 if chunksize is None and alone else chunksize
-        self._size = self._fixed or 1
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._async_source = aiter(source) if isinstance(source, AsyncIterable) else None
         self._source: Iterator[Any] = iter(()) if isinstance(source, AsyncIterable) else iter(source)
         self._reading: asyncio.Future[tuple[Any] | None] | None = None
         """The next item of an asynchronous source, in asyncio."""
         self._total = len(source) if isinstance(source, Sequence) else None
+        self._sizes = ChunkSizes(
+            pool, fixed=1 if chunksize is None and alone else chunksize, window=window,
+            total=self._total if eager else None,
+        )  # fmt: skip
         self._quick = self._total is not None
         """The source does not keep its reader waiting."""
         self._exhausted = False
@@ -138,7 +111,7 @@ class Stream(Generic[T]):
         self._eager = eager  # the last one: __del__ closes what has it
         forks.remember(self)
         if eager:
-            pool._mappings.add(self)
+            pool._intake.add(self)
             self._fill()
             self._perhaps_at_end()
 
@@ -148,15 +121,10 @@ class Stream(Generic[T]):
         """Items that may be taken from the source now."""
         if self._exhausted:
             return 0
-        several = 4 * self._pool.workers
-        if self._eager:
-            if self._fixed:
-                return self._fixed
-            return self._size if len(self._under_way) < several else 0
-        if not self._chunks and not self._under_way:
-            return self._size if self._window is None else min(self._size, self._window)
-        window = self._window if self._window is not None else several * self._size
-        return min(self._size, max(window - self._ahead(), 0))
+        if not self._eager:
+            return self._sizes.room(self._ahead())
+        few = self._sizes.fixed or len(self._under_way) < FOR_EACH_WORKER * self._pool.workers
+        return self._sizes.now if few else 0
 
     def _ahead(self) -> int:
         """Items that were submitted and are not taken."""
@@ -261,15 +229,16 @@ class Stream(Generic[T]):
         """Submits them; they are not in ``_pulled`` any more then."""
         if not items:
             return
-        future: Future[Any] = Future()
-        chunk = StreamChunk(future, len(items))
+        self._sizes.sent(items[-1], star=self._star)
+        chunk = StreamChunk(items)
+        future = chunk.future
         try:
             with self._lock:
                 self._sent += len(items)
                 self._under_way[chunk] = None
                 if self._ordered:
                     self._chunks.append(chunk)
-            self._pool._submit(call_chunk, (self._function, items, self._star), {}, future)
+            self._pool._submit(call_chunk, (self._function, chunk.calls, self._star), {}, future)
             self._pulled = []
             self._listen(chunk)
         except BaseException as error:
@@ -301,14 +270,14 @@ class Stream(Generic[T]):
         """Submits all that is left: the pool is about to take no more."""
         with self._lock:
             while not self._exhausted:
-                self._send(self._pull(self._size))
+                self._send(self._pull(self._sizes.now))
 
     def _landed(self, chunk: StreamChunk) -> None:
+        chunk.calls.forget()
         with self._lock:
             if chunk not in self._under_way:
                 return
-            if self._fixed is None and not chunk.future.cancelled() and chunk.future.exception() is None:
-                self._choose(chunk.length, chunk.future.result()[1])
+            self._sizes.landed(chunk)
             if not self._ordered:
                 self._chunks.append(chunk)
             self._under_way.pop(chunk, None)
@@ -328,14 +297,6 @@ class Stream(Generic[T]):
             at_end, self._at_end = self._at_end, None
         if at_end is not None:
             at_end(self)
-
-    def _choose(self, length: int, spent_ns: int) -> None:
-        """The size of the next chunks, from what one has taken; at most doubled or so at a time."""
-        each_s = max(spent_ns / length, 50) / 1e9
-        wanted = int(WORTH * self._engine.call_cost_s / each_s) + 1
-        if self._eager and self._total is not None:
-            wanted = min(wanted, max(1, self._total // (4 * self._pool.workers)))
-        self._size = max(1, min(wanted, 4 * self._size))
 
     # the consumer's side
 

@@ -31,16 +31,17 @@ from collections.abc import Callable
 from typing import Any
 
 from fairlead import _native
-from fairlead.errors import ModuleRefusedError, SerializationError, WorkerDiedError
+from fairlead.errors import ModuleRefusedError, SerializationError
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.aside import Aside
 from fairlead.pools.engine.contract import Options, Task, broken
 from fairlead.pools.engine.future import Future
 from fairlead.pools.engine.scheduler import Counts, TaskScheduler
-from fairlead.pools.interpreter.serialization import Shipping, goes_by_value, read_outcome
+from fairlead.pools.interpreter.serialization import Shipping, read_outcome
 from fairlead.pools.interpreter.worker import BEGUN, BROKEN, RECORD, RESULT, UNREADABLE
 from fairlead.pools.serialization import records
-from fairlead.pools.serialization.calls import OF_THE_THREAD, unreadable
+from fairlead.pools.serialization.calls import OF_THE_THREAD, read_again, unreadable
+from fairlead.pools.serialization.chunk_loss import lost as loss
 
 _BOOT = """
 import sys
@@ -292,7 +293,7 @@ class Interpreters(TaskScheduler):
                 self._counts.restarts += 1  # otherwise it had nothing to do for long, or the pool is closed
             self._counts.lost += lost is not None
         if lost is not None:
-            died = WorkerDiedError(f"the interpreter ended ({reason}); only this task is lost")
+            died = loss(lost, f"the interpreter ended ({reason})").error(lost)
             self._finish(lost, died, again=again)
         elif reason and not stopped:
             self._break(RuntimeError(f"a worker's interpreter ended: {reason}"))
@@ -370,7 +371,7 @@ class Interpreters(TaskScheduler):
 
     def _unreadable(self, task: Posted, error: BaseException) -> None:
         """The worker could not read the call: by reference, perhaps, where it must go by value."""
-        again = not task.by_value and goes_by_value(error) and self._tries_again(task, unread=True)
+        again = read_again(task, error, by_value=task.by_value) and self._tries_again(task, unread=True)
         self._timed.discard(task)
         task.by_value = True
         refusal = error if isinstance(error, ModuleRefusedError) else unreadable(task, error)

@@ -14,12 +14,12 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from fairlead.errors import ModuleRefusedError, SerializationError
+from fairlead.errors import SerializationError
 from fairlead.pools.engine.contract import Task
 from fairlead.pools.interpreter.worker import CHUNK, PICKLED, RESULT, UNREADABLE_HERE
-from fairlead.pools.serialization import calls, contexts
-from fairlead.pools.serialization.calls import OF_THE_THREAD, blame, name_of, said
-from fairlead.pools.serialization.chunks import call_chunk
+from fairlead.pools.serialization import calls, contexts, pickling
+from fairlead.pools.serialization.calls import OF_THE_THREAD, name_of, said
+from fairlead.pools.serialization.chunks import chunk_of
 
 REMEMBERED = 128
 DEPTH = 3
@@ -58,14 +58,18 @@ class Shipping:
         return number, shipped
 
     def pack(self, task: Task, *, by_value: bool = False) -> tuple[Any, ...]:
-        """A call, as slot.py takes it. Raises SerializationError."""
+        """A call, as slot.py takes it. Raises SerializationError; of a chunk, items that cannot be sent end,
+        and the others are packed."""
         function, args, kwargs = task.function, task.args, task.kwargs
         star = None
-        if function is call_chunk:
-            function, items, star = args
-            args = tuple(items)
-        number, shipped = self.ship(function)
+        if (chunk := chunk_of(task)) is not None:
+            function, _, star = args
+            args = tuple(chunk)
         named = None if task.context is None else contexts.named(task)
+        if chunk is not None and chunk.apart:
+            function, items = calls.apart(task)
+            return 0, _pickled(function), None, (None, None, False, pickling.dumps((items, kwargs, named)))
+        number, shipped = self.ship(function)
         if by_value:
             import cloudpickle
 
@@ -73,8 +77,9 @@ class Shipping:
                 pickled = cloudpickle.dumps((args, kwargs, named), 5)
             except OF_THE_THREAD:
                 raise
-            except BaseException as error:
-                raise SerializationError(blame(task, error)) from error
+            except BaseException as error:  # noqa: BLE001 - objects raise what they like when they are asked
+                calls.refuse(task, error)
+                return self.pack(task, by_value=True)
             return number, shipped, None, (None, None, star, pickled)
         if kwargs or named is not None or star is not None:
             return number, shipped, args, (kwargs or None, named, star, None)
@@ -86,7 +91,7 @@ def read_outcome(kind: int, value: Any) -> tuple[bool, Any]:
     if kind == RESULT:
         return True, value
     if kind == CHUNK:
-        return True, (list(value[0]), value[1])
+        return True, (calls.outcomes_of(value[0]), value[1])
     if kind != UNREADABLE_HERE:
         try:
             read = pickle.loads(value)
@@ -97,11 +102,6 @@ def read_outcome(kind: int, value: Any) -> tuple[bool, Any]:
     error = SerializationError(f"the result cannot be read here: {value!r}")
     error.__cause__ = value
     return False, error
-
-
-def goes_by_value(error: BaseException) -> bool:
-    """Whether a call that a worker could not read may be readable by value."""
-    return isinstance(error, AttributeError | ImportError) and not isinstance(error, ModuleRefusedError)
 
 
 def shipped(what: str, function: Callable[..., object] | None, args: tuple[Any, ...]) -> bytes | None:

@@ -27,6 +27,9 @@ UNREADABLE_HERE = 255
 
 KEPT_FUNCTIONS = 256
 
+COPIED = {type(None), bool, int, float, complex, str, bytes, bytearray}
+"""Types that the board copies, but for large integers."""
+
 
 def main(
     board: int,
@@ -108,7 +111,7 @@ def outcome(functions: Functions, call: tuple[Any, ...]) -> tuple[int, Any, Call
     try:
         if star is not None:
             outcomes, spent_ns = call_chunk(function, args, star, _failure)
-            return CHUNK, (tuple(outcomes), spent_ns), function
+            return CHUNK, (_native_or_apart(function, outcomes), spent_ns), function
         if context is not None:
             return RESULT, context.run(function, *args, **(kwargs or {})), function
         if kwargs:
@@ -116,6 +119,21 @@ def outcome(functions: Functions, call: tuple[Any, ...]) -> tuple[int, Any, Call
         return RESULT, function(*args), function
     except BaseException as error:  # noqa: BLE001 - the task's
         return FAILED, packed(error), function
+
+
+def _native_or_apart(function: Callable[..., Any], outcomes: list[Any]) -> Any:
+    """What the board copies and every reader can read; else each pickled by itself."""
+    kinds = set(map(type, outcomes))
+    if tuple in kinds:
+        kinds.discard(tuple)
+        for one in outcomes:
+            if type(one) is tuple:
+                kinds.update(map(type, one))
+    if kinds <= COPIED:
+        return tuple(outcomes)
+    from fairlead.pools.serialization.calls import each
+
+    return each(function, outcomes)
 
 
 def _unpack(functions: Functions, key: int, shipped: str | bytes) -> Callable[..., Any]:
@@ -153,9 +171,6 @@ def _by_value(
     function: Callable[..., Any] | None, kind: int, value: Any, refusal: BaseException
 ) -> tuple[int, bytes]:
     """A reply that plain pickle has refused."""
-    if kind == CHUNK:
-        outcomes, spent_ns = value
-        return PICKLED, _dumps(([_sendable(function, one) for one in outcomes], spent_ns))
     outcome = _sendable(function, value, refusal)
     if isinstance(outcome, _ByValue):
         return PICKLED, outcome.pickled

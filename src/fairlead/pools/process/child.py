@@ -12,7 +12,9 @@ from typing import Any
 
 from fairlead.pools.engine.finalizer import finalize
 from fairlead.pools.process.channel import Channel
+from fairlead.pools.process.progress import ChunkProgress, SharedWord
 from fairlead.pools.serialization import calls, contexts, pickling
+from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.pools.serialization.failure import Failure
 from fairlead.pools.serialization.messages import Message, pickled
 
@@ -25,6 +27,7 @@ SendMessage = Callable[[int, Any], None]
 
 def main(
     end: socket.socket,
+    word: SharedWord,
     initializer: bytes | None,
     initargs: tuple[Any, ...],
     finalizer: bytes | None,
@@ -45,7 +48,7 @@ def main(
             return
         send(calls.READY, pickled(None))
         while (message := channel.receive()).kind == calls.CALL:
-            _serve(send, message)
+            _serve(send, word, message)
             del message
         finalize(last)
     except (EOFError, ConnectionError):
@@ -90,13 +93,15 @@ def _forward_logging(channel: Channel, levels: dict[str, int]) -> SendMessage:
     return send
 
 
-def _serve(send: SendMessage, message: Message) -> None:
+def _serve(send: SendMessage, word: SharedWord, message: Message) -> None:
     try:
         function, args, kwargs, named = message.load()
         context = None if named is None else contexts.in_context(named)
     except BaseException as error:  # noqa: BLE001 - whatever unpickling runs
         send(calls.UNREADABLE, pickled(Failure(error)))
         return
+    if function is call_chunk:
+        args, kwargs = _with_progress(send, word, *args)
     try:
         value = function(*args, **kwargs) if context is None else context.run(function, *args, **kwargs)
         kind, parts = calls.pack_outcome(function, args, value)
@@ -105,3 +110,14 @@ def _serve(send: SendMessage, message: Message) -> None:
         kind, parts = calls.FAILED, pickled(Failure(error))
     del function, args, kwargs  # what they hold may live in a block, which this message gives back
     send(kind, parts)
+
+
+def _with_progress(
+    send: SendMessage, word: SharedWord, function: Callable[..., Any], items: Any, star: bool, suspects: int = 0
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What call_chunk is called with."""
+
+    def send_part(outcomes: list[Any]) -> None:
+        send(calls.PART, calls.pack_outcomes(function, (outcomes, 0)))
+
+    return (function, items, star), {"progress": ChunkProgress(word, len(items), suspects, send_part)}

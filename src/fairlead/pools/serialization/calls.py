@@ -10,41 +10,112 @@ import pickle
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fairlead.errors import SerializationError
+from fairlead.errors import ModuleRefusedError, SerializationError
 from fairlead.pools.engine.stopped import Stopped
 from fairlead.pools.serialization import contexts, pickling
-from fairlead.pools.serialization.chunks import call_chunk
+from fairlead.pools.serialization.chunks import Apart, ChunkCalls, ReadFirst, call_chunk, called, chunk_of
 from fairlead.pools.serialization.failure import Failure
-from fairlead.pools.serialization.messages import Parts, pickled
+from fairlead.pools.serialization.messages import Parts, pickled, pickled_plain
 
 if TYPE_CHECKING:
     from fairlead.pools.engine.contract import Task
 
-CALL, END, READY, RESULT, FAILED, UNREADABLE, RECORD = range(1, 8)
+CALL, END, READY, RESULT, FAILED, UNREADABLE, RECORD, PART = range(1, 9)
 """What a message is. To a worker: a call, or the request to end. From it: ready for the first; a result; a
-Failure; that the call could not be read there, with the reason; and, of no call, a log record."""
+Failure; that the call could not be read there, with the reason; of no call, a log record; and the first
+outcomes of a chunk that goes on."""
 
 OF_THE_THREAD = (KeyboardInterrupt, Stopped)
 """Meant for the thread that pickles; whatever else comes out of pickling is an object's."""
 
 
 def pack(task: Task, *, by_value: bool = False) -> Parts:
-    """Raises SerializationError, which says what of it cannot be sent."""
+    """Raises SerializationError, which says what of it cannot be sent; of a chunk, items that cannot be sent
+    end, and the others are packed."""
     context = contexts.named(task) if task.context is not None else None
-    call = (task.function, task.args, task.kwargs, context)
+    chunk = chunk_of(task)
+    if chunk is not None and chunk.apart:
+        return _pack_apart(task, chunk, context)
+    args = task.args if chunk is None or not chunk.suspects else (*task.args, len(chunk.suspects))
+    call = (task.function, args, task.kwargs, context)
     if not by_value:
         try:
-            return pickled(call)
+            return _noted(chunk, pickled(call))
         except OF_THE_THREAD:
             raise
         except BaseException:  # noqa: BLE001 - objects raise what they like when they are asked
             pass
     try:
-        return _by_value(call)
+        return _noted(chunk, _by_value(call))
+    except OF_THE_THREAD:
+        raise
+    except BaseException as error:  # noqa: BLE001 - as above
+        refuse(task, error)
+    return pack(task, by_value=by_value)
+
+
+def _noted(chunk: ChunkCalls | None, parts: Parts) -> Parts:
+    if chunk is not None:
+        chunk.bytes_out = parts.nbytes
+    return parts
+
+
+def apart(task: Task) -> tuple[Callable[..., Any], Apart]:
+    """The items of a chunk, each pickled by itself, and the function that reads them and calls the task's.
+    Those that cannot be sent end."""
+    chunk = chunk_of(task)
+    assert chunk is not None
+    function, _, star = task.args
+    while True:
+        try:
+            parts = [_either(item) for item in chunk]
+        except OF_THE_THREAD:
+            raise
+        except BaseException as error:  # noqa: BLE001 - objects raise what they like when they are asked
+            refuse(task, error)
+        else:
+            return ReadFirst(function, star), Apart(parts, _cannot_read(task))
+
+
+def _either(value: Any) -> Parts:
+    """By value, or by reference where there is no cloudpickle."""
+    try:
+        return _by_value(value)
+    except ImportError:
+        return pickled(value)
+
+
+def _pack_apart(task: Task, chunk: ChunkCalls, context: Any) -> Parts:
+    reading, items = apart(task)
+    try:
+        return _by_value((task.function, (reading, items, False, len(chunk.suspects)), task.kwargs, context))
     except OF_THE_THREAD:
         raise
     except BaseException as error:
-        raise SerializationError(blame(task, error)) from error
+        raise SerializationError(blame(task, error)[0]) from error
+
+
+def refuse(task: Task, error: BaseException) -> None:
+    """A call cannot be sent because of this. Raises SerializationError; or, if it is a chunk, ends those of
+    its items that are to blame, so that the rest can be packed anew."""
+    message, culprits = blame(task, error)
+    chunk = chunk_of(task)
+    if chunk is None or not culprits:
+        raise SerializationError(message) from error
+    chunk.end(culprits)
+
+
+def read_again(task: Task, error: BaseException, *, by_value: bool) -> bool:
+    """Whether a worker that could not read a call may be able to if it is packed by value now."""
+    if isinstance(error, ModuleRefusedError):
+        return False
+    if not by_value and isinstance(error, AttributeError | ImportError):
+        return True
+    chunk = chunk_of(task)
+    if chunk is None or chunk.apart:
+        return False
+    chunk.apart = True
+    return True
 
 
 def pack_result(function: Callable[..., Any], value: Any) -> Parts:
@@ -66,23 +137,41 @@ def pack_result(function: Callable[..., Any], value: Any) -> Parts:
 def pack_outcome(function: Callable[..., Any], args: tuple[Any, ...], value: Any) -> tuple[int, Parts]:
     """What a call came to, as a message; what cannot be sent is a failure, and in a chunk only of its own
     item."""
+    if function is call_chunk:
+        return RESULT, pack_outcomes(args[0], value)
     try:
         return RESULT, pack_result(function, value)
     except Exception as error:  # noqa: BLE001 - what cannot be sent
-        if function is not call_chunk:
-            return FAILED, pickled(Failure(error))
-    return RESULT, pack_result(args[0], _each(args[0], value))
+        return FAILED, pickled(Failure(error))
 
 
-def _each(function: Callable[..., Any], chunk: tuple[list[Any], int]) -> tuple[list[Any], int]:
-    """The outcomes of a chunk of which one cannot be sent: a Failure in its place."""
-    outcomes, spent_ns = chunk
-    for index, outcome in enumerate(outcomes):
-        try:
-            pack_result(function, outcome)
-        except Exception as error:  # noqa: BLE001 - what cannot be sent
-            outcomes[index] = Failure(error)
-    return outcomes, spent_ns
+def pack_outcomes(function: Callable[..., Any], value: tuple[list[Any], int]) -> Parts:
+    """What call_chunk returns."""
+    parts = pickled_plain(value)
+    return pickled((each(function, value[0]), value[1])) if parts is None else parts
+
+
+def each(function: Callable[..., Any], outcomes: list[Any]) -> Apart:
+    """Outcomes of a function, each pickled by itself; a Failure where one cannot be sent."""
+    if isinstance(function, ReadFirst):
+        function = function.function
+    return Apart(
+        [_each(function, one) for one in outcomes], f"the result of {name_of(function)} cannot be read here"
+    )
+
+
+def _each(function: Callable[..., Any], outcome: Any) -> Parts:
+    try:
+        return pack_result(function, outcome)
+    except Stopped:
+        raise
+    except BaseException as error:  # noqa: BLE001 - what cannot be sent
+        return pickled(Failure(error))
+
+
+def outcomes_of(value: Any) -> list[Any]:
+    """Of a chunk, as they have arrived."""
+    return value.read() if isinstance(value, Apart) else list(value)
 
 
 def _by_value(value: Any) -> Parts:
@@ -135,7 +224,7 @@ def portable(function: Callable[..., Any], *, by_value: bool) -> Callable[..., A
 def outcome(task: Task, kind: int, value: Any) -> Any:
     """Of a worker's answer: the result; raises what there is in its place."""
     if kind == RESULT:
-        return value
+        return value if task.function is not call_chunk else (outcomes_of(value[0]), value[1])
     if kind == FAILED:
         raise value.error
     raise unreadable(task, value.error)
@@ -143,9 +232,13 @@ def outcome(task: Task, kind: int, value: Any) -> Any:
 
 def unreadable(task: Task, error: BaseException) -> SerializationError:
     """What becomes of a call that a worker cannot read."""
-    refusal = SerializationError(f"the worker cannot read the call of {name_of(task.function)}: {error}")
+    refusal = SerializationError(f"{_cannot_read(task)}: {error}")
     refusal.__cause__ = error
     return refusal
+
+
+def _cannot_read(task: Task) -> str:
+    return f"the worker cannot read the call of {name_of(called(task))}"
 
 
 def shipped(what: str, function: Callable[..., object], dumps: Callable[[], bytes]) -> bytes:
@@ -167,21 +260,31 @@ def said(refusal: BaseException) -> str:
     return str(refusal) if isinstance(refusal, Exception) else repr(refusal)
 
 
-def blame(task: Task, error: BaseException) -> str:
-    """Which part of the call cannot be sent."""
-    function, args, kwargs = task.function, task.args, task.kwargs
-    if function is call_chunk:
-        function, items, star = args
-        alone = [item[0] if star and len(item) == 1 else item for item in items]
-        parts = [(f"item {item!r:.60} for", item) for item in alone]
-    else:
-        parts = [(f"argument {number} of", value) for number, value in enumerate(args, 1)]
-        parts += [(f"argument {name!r} of", value) for name, value in kwargs.items()]
-    for what, value in (("the function", function), *parts):
-        try:
-            pickling.dumps(value)
-        except OF_THE_THREAD:
-            raise
-        except BaseException as reason:  # noqa: BLE001 - objects raise what they like when they are asked
-            return f"{what} {name_of(function)} cannot be sent to a worker: {said(reason)}"
-    return f"the call of {name_of(function)} cannot be sent to a worker: {said(error)}"
+def blame(task: Task, error: BaseException) -> tuple[str, dict[int, Failure]]:
+    """Which part of the call cannot be sent; of a chunk, Failures of all items that cannot, by place."""
+    function = called(task)
+    refusal = _refusal("the function", function, function)
+    chunk = chunk_of(task)
+    culprits: dict[int, Failure] = {}
+    if refusal is None and chunk is not None:
+        for place, item in zip(chunk.left[1], chunk.left[0], strict=True):
+            alone = item[0] if task.args[2] and len(item) == 1 else item
+            if (refusal := _refusal(f"item {alone!r:.60} for", function, alone)) is not None:
+                culprits[place] = Failure(SerializationError(refusal))
+    elif refusal is None:
+        parts = [(f"argument {number} of", value) for number, value in enumerate(task.args, 1)]
+        parts += [(f"argument {name!r} of", value) for name, value in task.kwargs.items()]
+        refusals = (_refusal(what, function, value) for what, value in parts)
+        refusal = next((one for one in refusals if one is not None), None)
+    return refusal or f"the call of {name_of(function)} cannot be sent to a worker: {said(error)}", culprits
+
+
+def _refusal(what: str, function: Callable[..., Any], value: Any) -> str | None:
+    """None: it can be sent."""
+    try:
+        pickling.dumps(value)
+    except OF_THE_THREAD:
+        raise
+    except BaseException as reason:  # noqa: BLE001 - objects raise what they like when they are asked
+        return f"{what} {name_of(function)} cannot be sent to a worker: {said(reason)}"
+    return None

@@ -31,6 +31,10 @@ class Parts:
         self.buffers: list[memoryview] = []
         self.write = self.stream.append
 
+    @property
+    def nbytes(self) -> int:
+        return sum(map(len, self.stream)) + sum(buffer.nbytes for buffer in self.buffers)
+
     def keep(self, buffer: pickle.PickleBuffer) -> bool:
         """For the pickler: whether it shall take the buffer into its stream."""
         view = buffer.raw()
@@ -43,6 +47,26 @@ class Parts:
 def pickled(value: Any) -> Parts:
     parts = Parts()
     pickle.Pickler(parts, 5, buffer_callback=parts.keep).dump(value)
+    return parts
+
+
+class _NotPlain(Exception):
+    """There is an object of a class that could refuse to be read."""
+
+
+class _PlainPickler(pickle.Pickler):
+    def reducer_override(self, value: Any) -> Any:  # noqa: ARG002 - pickle's signature
+        """Called for all but the built-in types of data."""
+        raise _NotPlain
+
+
+def pickled_plain(value: Any) -> Parts | None:
+    """None: it is not of built-in types only, which every reader can read."""
+    parts = Parts()
+    try:
+        _PlainPickler(parts, 5, buffer_callback=parts.keep).dump(value)
+    except _NotPlain:
+        return None
     return parts
 
 
