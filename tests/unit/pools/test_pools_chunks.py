@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
+import itertools
 import re
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import poolchunks
 import pytest
 from poolchunks import BadBack, BadThere, Noted
 from poolkinds import KINDS, Make
-from pooltasks import square
+from pooltasks import negative_raises, square
 
 from fairlead.errors import SerializationError, WorkerDiedError
 from fairlead.pools import Pool, ProcessPool
+from fairlead.pools.executor.chunking import CHUNK_BYTES, MOST_READ, ChunkSizes, Paces
 from fairlead.pools.executor.stream import Stream
 from fairlead.pools.multiprocessing import Pool as LikeMultiprocessing
 from fairlead.pools.process import progress
 from fairlead.pools.process.progress import ChunkProgress, SharedWord
+from fairlead.pools.serialization.chunks import call_chunk
 
 pytestmark = pytest.mark.ends_and_free
 
@@ -51,7 +54,9 @@ FORMS: dict[str, Callable[[Pool, Any, list[Any]], Any]] = {
     "stream, chunks": lambda pool, call, items: pool.stream(call, items, chunksize=20),
     "unordered": lambda pool, call, items: pool.stream(call, items, chunksize=20, ordered=False),
     "imap": lambda pool, call, items: LikeMultiprocessing(over=pool).imap(call, items, 20),
-    "imap_unordered": lambda pool, call, items: LikeMultiprocessing(over=pool).imap_unordered(call, items, 20),
+    "imap_unordered": lambda pool, call, items: LikeMultiprocessing(over=pool).imap_unordered(
+        call, items, 20
+    ),
 }
 
 
@@ -182,7 +187,9 @@ def test_with_retries_only_the_call_that_ends_its_worker_can_be_lost(dies: str, 
     with ProcessPool(2) as pool:
         found = taken(pool.with_options(retries=1).map(call, range(ITEMS), chunksize=20))
     assert [n for n, one in enumerate(found) if isinstance(one, WorkerDiedError)] == ([BAD] if always else [])
-    assert [one for one in found if isinstance(one, int)] == [n for n in range(ITEMS) if n != BAD or not always]
+    assert [one for one in found if isinstance(one, int)] == [
+        n for n in range(ITEMS) if n != BAD or not always
+    ]
     # those that were done before are done again, and the one that ended the worker comes last
     assert call.made() == {n: 2 if n <= BAD else 1 for n in range(ITEMS)}
 
@@ -232,20 +239,68 @@ def test_progress_hands_over_what_has_waited_and_what_is_before_a_suspect(
     monkeypatch.setattr(progress.time, "monotonic_ns", lambda: now[0])
     word = SharedWord()
     sent: list[list[int]] = []
-    with contextlib.closing(word):
-        own = ChunkProgress(word, 1000, 2, lambda outcomes: sent.append(list(outcomes)))
-        outcomes: list[int] = []
-        for number in range(1, 1001):
-            if number == own.next:
-                own.look(number, outcomes)
-            outcomes.append(number)
-            now[0] += progress.PART_NS // 100
-        assert [one for part in sent for one in part] == list(range(1, 1000))
-        assert [len(part) for part in sent[-2:]][-1] == 1  # between the two suspects
-        assert all(len(part) <= 250 for part in sent)
-        assert len(sent) >= 5
+
+    def call(number: int) -> int:
+        assert word.numbers[0] == number
+        now[0] += progress.PART_NS // 100
+        return number
+
+    own = ChunkProgress(word, list(range(1, 1001)), 2, lambda outcomes: sent.append(list(outcomes)))
+    last, _ = call_chunk(call, own.items, False, goes_on=own.goes_on)
+    assert word.numbers[0] == 1001
+    assert [*itertools.chain(*sent), *last] == list(range(1, 1001))
+    assert (len(sent[-1]), len(last)) == (1, 1)  # the two suspects
+    assert all(len(part) <= 250 for part in sent)
+    assert len(sent) >= 5
 
 
 def test_stream_lets_go_of_items_whose_calls_are_over(several: Make) -> None:
     stream: Stream[int] = several().map(abs, range(10), chunksize=5)
     assert stream.results() == list(range(10))
+
+
+# sizes
+
+
+def _sizes(function: Callable[..., Any], paces: Paces, **given: Any) -> ChunkSizes:
+    engine = SimpleNamespace(call_cost_s=1e-3, sends=True)
+    pool: Any = SimpleNamespace(_engine=engine, _paces=paces, workers=2)
+    return ChunkSizes(pool, function, **{"fixed": None, "window": None, "total": None, **given})
+
+
+def test_chunks_are_as_large_at_once_as_earlier_calls_of_the_function_were_quick() -> None:
+    paces = Paces()
+    paces.note(square, 1e-6)
+    for total, item, expected in (
+        (10_000, 1, 1250),  # four for each worker
+        (100_000, 1, 10_001),  # ten times what a task costs
+        (None, 1, MOST_READ),
+        (10_000, bytes(CHUNK_BYTES // 3), 2),
+    ):
+        sizes = _sizes(square, paces, total=total)
+        assert sizes.now == 1  # until it is known how large an item is
+        sizes.sent(item, star=False)
+        assert sizes.now == expected
+    for unknown in (_sizes(abs, paces), _sizes(square, Paces()), _sizes(square, paces, fixed=1)):
+        unknown.sent(1, star=False)
+        assert unknown.now == 1
+
+
+def test_pace_of_a_function_that_cannot_be_a_key_is_not_known() -> None:
+    class Odd:
+        __hash__ = None  # type: ignore[assignment]
+
+        def __call__(self) -> None: ...
+
+    paces = Paces()
+    paces.note(Odd(), 1.0)
+    assert paces.of(Odd()) is None
+
+
+def test_results_is_a_list_of_what_is_left_and_raises_where_a_call_did(several: Make) -> None:
+    stream: Stream[int] = several().map(negative_raises, [0, 1, 2, 3, 4, -5, 6, 7, 8, 9], chunksize=4)
+    assert next(stream) == 0
+    with pytest.raises(ValueError, match="-5"):
+        stream.results()
+    assert stream.results() == [6, 7, 8, 9]
+    assert stream.results() == []

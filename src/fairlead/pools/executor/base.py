@@ -20,6 +20,7 @@ from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.contract import Options, Statistics
 from fairlead.pools.engine.future import Future
 from fairlead.pools.engine.scheduler import TaskScheduler
+from fairlead.pools.executor.chunking import Paces
 from fairlead.pools.executor.intake import Intake
 from fairlead.pools.executor.progress import Progress
 from fairlead.pools.executor.stream import Stream
@@ -86,6 +87,7 @@ class Pool(concurrent.futures.Executor):
         self._engine = engine
         self._options = Options()
         self._intake = Intake()
+        self._paces = Paces()
         # a pool that is unreachable finishes its tasks and lets its workers go
         weakref.finalize(self, engine.close).atexit = False
 
@@ -139,15 +141,16 @@ class Pool(concurrent.futures.Executor):
         """
         if not iterables:
             raise UsageError("map needs at least one iterable")
+        several = len(iterables) > 1
         if buffersize is not None:
             checked("buffersize", buffersize)
-            source: Iterable[Any] = zip(*iterables, strict=False)
+            source: Iterable[Any] = zip(*iterables, strict=False) if several else iterables[0]
             eager = False
         else:
-            source = list(zip(*iterables, strict=False))
+            source = list(zip(*iterables, strict=False) if several else iterables[0])
             eager = True
         return Stream(
-            self, fn, source, star=True, window=buffersize, chunksize=chunksize, eager=eager,
+            self, fn, source, star=several, window=buffersize, chunksize=chunksize, eager=eager,
             progress=progress, timeout=timeout,
         )  # fmt: skip
 

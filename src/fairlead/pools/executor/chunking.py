@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from fairlead.pools.engine.future import Future
 from fairlead.pools.serialization.chunks import ChunkCalls
@@ -64,7 +66,16 @@ class ChunkSizes:
         total: items that there are, if all are submitted at once.
     """
 
-    def __init__(self, pool: Pool, *, fixed: int | None, window: int | None, total: int | None) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        function: Callable[..., Any],
+        *,
+        fixed: int | None,
+        window: int | None,
+        total: int | None,
+    ) -> None:
+        self._function = function
         self.fixed = fixed
         self.now = fixed or 1
         """Items in the next chunk."""
@@ -75,6 +86,8 @@ class ChunkSizes:
         """Bytes of an item and of a result of late, by how they were found out."""
         self._bytes = 0
         """The most of these."""
+        self._pace_s = None if fixed else pool._paces.of(function)
+        """What a call took in an earlier mapping, until the size of an item is known, too."""
 
     def room(self, ahead: int) -> int:
         """Items for the next chunk, with so many ahead of what was taken; 0: none yet."""
@@ -95,6 +108,9 @@ class ChunkSizes:
         """The last item of a chunk that is about to be sent."""
         with contextlib.suppress(Exception):  # it is the item's own code that says it
             self._note("item", sum(map(sys.getsizeof, item)) if star else sys.getsizeof(item))
+        pace_s, self._pace_s = self._pace_s, None
+        if pace_s is not None:
+            self.now = self._worth(pace_s)
 
     def landed(self, chunk: StreamChunk) -> None:
         """A chunk that has ended."""
@@ -117,6 +133,11 @@ class ChunkSizes:
     def _choose(self, length: int, spent_ns: int) -> None:
         """From what one has taken; at most four times as many at a time."""
         each_s = max(spent_ns / length, 50) / 1e9
+        self._pool._paces.note(self._function, each_s)
+        self.now = min(self._worth(each_s), 4 * self.now)
+
+    def _worth(self, each_s: float) -> int:
+        """So many calls should be in a chunk."""
         wanted = int(WORTH * self._pool._engine.call_cost_s / each_s) + 1
         if self._total is None:
             wanted = min(wanted, MOST_READ)
@@ -124,4 +145,20 @@ class ChunkSizes:
             wanted = min(wanted, max(1, self._total // (FOR_EACH_WORKER * self._pool.workers)))
         if self._bytes:
             wanted = min(wanted, CHUNK_BYTES // self._bytes)
-        self.now = max(1, min(wanted, 4 * self.now))
+        return max(1, wanted)
+
+
+class Paces:
+    """What calls of functions took of late: seconds each, for the first chunks of later mappings."""
+
+    def __init__(self) -> None:
+        self._each_s: WeakKeyDictionary[Callable[..., Any], float] = WeakKeyDictionary()
+
+    def of(self, function: Callable[..., Any]) -> float | None:
+        with contextlib.suppress(TypeError):  # it cannot be a key
+            return self._each_s.get(function)
+        return None
+
+    def note(self, function: Callable[..., Any], each_s: float) -> None:
+        with contextlib.suppress(TypeError):
+            self._each_s[function] = each_s

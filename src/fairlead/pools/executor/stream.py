@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from fairlead.errors import BrokenPoolError, PoolClosedError, UsageError
 from fairlead.pools.engine import forks
 from fairlead.pools.engine.contract import Lending
-from fairlead.pools.engine.future import Future
 from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.executor import progress as bars
 from fairlead.pools.executor.chunking import FOR_EACH_WORKER, ChunkSizes, StreamChunk
@@ -84,7 +83,7 @@ class Stream(Generic[T]):
         """The next item of an asynchronous source, in asyncio."""
         self._total = len(source) if isinstance(source, Sequence) else None
         self._sizes = ChunkSizes(
-            pool, fixed=1 if chunksize is None and alone else chunksize, window=window,
+            pool, function, fixed=1 if chunksize is None and alone else chunksize, window=window,
             total=self._total if eager else None,
         )  # fmt: skip
         self._quick = self._total is not None
@@ -158,8 +157,7 @@ class Stream(Generic[T]):
         try:
             if self._quick:
                 begin = time.monotonic_ns()
-                for item in itertools.islice(self._source, max(most - len(items), 0)):
-                    items.append(item)
+                items += itertools.islice(self._source, max(most - len(items), 0))
                 self._exhausted = len(items) < most
                 if self._total is None:
                     self._quick = time.monotonic_ns() - begin < QUICK_NS * most
@@ -304,12 +302,13 @@ class Stream(Generic[T]):
         return self
 
     def __next__(self) -> T:
-        if self._outcomes:  # as _hand_over: this is what each item of a large chunk costs
+        try:  # this is what each item of a large chunk costs
             outcome: Any = self._outcomes.popleft()
-            if type(outcome) is not Failure:
-                return outcome  # type: ignore[no-any-return]
+        except IndexError:
+            return self.next()
+        if type(outcome) is Failure:
             raise self._error_of(outcome)
-        return self.next()
+        return outcome  # type: ignore[no-any-return]
 
     def next(self, timeout: float | None = None) -> T:
         """The next result; TimeoutError after so many seconds, and the result is not lost then."""
@@ -325,7 +324,7 @@ class Stream(Generic[T]):
             if not self._wait(left):
                 raise NotYet("no result within the time")
             self._unpack()
-        return self._hand_over()
+        return self.__next__()
 
     def _is_over(self) -> bool:
         with self._lock:
@@ -358,11 +357,17 @@ class Stream(Generic[T]):
                     with Lending(self._engine, blocking=False):
                         await self._landed_one.wait_async()
             self._unpack()
-        return self._hand_over()
+        return self.__next__()
 
     def results(self) -> list[T]:
         """All that has not been taken yet, as a list; waits for it, and raises what the first call raised."""
-        return list(self)
+        found: list[T] = []
+        for result in self:
+            found.append(result)
+            if Failure not in set(map(type, self._outcomes)):
+                found += self._outcomes
+                self._outcomes.clear()
+        return found
 
     def _let_go(self) -> None:
         """Of a chunk whose outcomes have been taken."""
@@ -382,12 +387,6 @@ class Stream(Generic[T]):
         self._outcomes = chunk.load()
         if self._bar is not None:
             self._bar.update(chunk.length)
-
-    def _hand_over(self) -> T:
-        outcome: Any = self._outcomes.popleft()
-        if type(outcome) is Failure:
-            raise self._error_of(outcome)
-        return outcome  # type: ignore[no-any-return]
 
     def _error_of(self, failure: Failure) -> BaseException:
         """To be raised: a consumer that is left by it may never come back."""

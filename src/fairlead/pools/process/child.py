@@ -113,11 +113,17 @@ def _serve(send: SendMessage, word: SharedWord, message: Message) -> None:
 
 
 def _with_progress(
-    send: SendMessage, word: SharedWord, function: Callable[..., Any], items: Any, star: bool, suspects: int = 0
+    send: SendMessage,
+    word: SharedWord,
+    function: Callable[..., Any],
+    items: Any,
+    star: bool,
+    suspects: int = 0,
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """What call_chunk is called with."""
 
     def send_part(outcomes: list[Any]) -> None:
         send(calls.PART, calls.pack_outcomes(function, (outcomes, 0)))
 
-    return (function, items, star), {"progress": ChunkProgress(word, len(items), suspects, send_part)}
+    progress = ChunkProgress(word, items, suspects, send_part)
+    return (function, progress.items, star), {"goes_on": progress.goes_on}

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from multiprocessing import reduction
 from typing import Any
 
-from fairlead.pools.serialization.chunks import NoProgress
+from fairlead._native import Counted
 
 SIZE = 8
 PART_NS = 50_000_000
@@ -53,25 +53,35 @@ def _arrived(descriptor: Any) -> SharedWord:
     return word
 
 
-class ChunkProgress(NoProgress):
+class ChunkProgress:
     """Of one chunk in a worker process: sends what there is after a while, and before calls that have ended a
     worker already."""
 
-    __slots__ = ("_at", "_begin_ns", "_safe", "_send")
+    __slots__ = ("_at", "_begin_ns", "_calls", "_safe", "_send", "_word", "items")
 
-    def __init__(self, word: SharedWord, calls: int, suspects: int, send: Callable[[list[Any]], None]) -> None:
-        super().__init__(word.numbers)
+    def __init__(
+        self, word: SharedWord, items: list[Any], suspects: int, send: Callable[[list[Any]], None]
+    ) -> None:
+        self.items = Counted(items, word.numbers)
+        self.items.stop = 1
+        self._word = word
+        self._calls = len(items)
+        self._safe = self._calls - suspects
         self._send = send
-        self._safe = calls - suspects
         self._begin_ns = self._at = time.monotonic_ns()
-        self.next = 2
 
-    def look(self, number: int, outcomes: list[Any]) -> None:
+    def goes_on(self, outcomes: list[Any]) -> bool:
+        """After so many calls that the items pause, or after the last."""
+        done = self.items.number
+        if done == self._calls:
+            self._word.numbers[0] = done + 1
+            return False
         now = time.monotonic_ns()
-        if outcomes and (number > self._safe or now - self._at >= PART_NS):
+        if outcomes and (done >= self._safe or now - self._at >= PART_NS):
             self._send(outcomes)
             outcomes.clear()
             self._at = now
-        each_ns = max((now - self._begin_ns) // number, 1)
-        step = max(1, min(number, PART_NS // (4 * each_ns)))
-        self.next = number + 1 if number > self._safe else min(number + step, self._safe + 1)
+        each_ns = max((now - self._begin_ns) // (done + 1), 1)
+        step = max(1, min(done, PART_NS // (4 * each_ns)))
+        self.items.stop = done + 1 if done >= self._safe else min(done + step, self._safe)
+        return True

@@ -268,8 +268,7 @@ def blame(task: Task, error: BaseException) -> tuple[str, dict[int, Failure]]:
     culprits: dict[int, Failure] = {}
     if refusal is None and chunk is not None:
         for place, item in zip(chunk.left[1], chunk.left[0], strict=True):
-            alone = item[0] if task.args[2] and len(item) == 1 else item
-            if (refusal := _refusal(f"item {alone!r:.60} for", function, alone)) is not None:
+            if (refusal := _refusal(f"item {item!r:.60} for", function, item)) is not None:
                 culprits[place] = Failure(SerializationError(refusal))
     elif refusal is None:
         parts = [(f"argument {number} of", value) for number, value in enumerate(task.args, 1)]

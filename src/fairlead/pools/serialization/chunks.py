@@ -21,51 +21,40 @@ def _failure(error: BaseException) -> Any:
     return Failure(error)
 
 
-class NoProgress:
-    """Of a chunk that a worker is at: nothing looks at it."""
-
-    __slots__ = ("next", "word")
-
-    def __init__(self, word: Any = None) -> None:
-        self.word = [0] if word is None else word
-        """Its first number: that of the call that has begun last."""
-        self.next = 0
-        """The call before which it is looked what to do; 0: none."""
-
-    def look(self, number: int, outcomes: list[Any]) -> None:
-        """Before call ``next``; what it takes out of the outcomes, it keeps."""
-
-
 def call_chunk(
     function: Callable[..., Any],
     items: Iterable[Any],
     star: bool,
     failed: Callable[[BaseException], Any] = _failure,
-    progress: NoProgress | None = None,
+    goes_on: Callable[[list[Any]], bool] | None = None,
 ) -> tuple[list[Any], int]:
     """What each call came to, a Failure where it raised, and the nanoseconds that all took.
 
     Args:
         failed: makes the Failure.
+        goes_on: where the items are an iterator that may pause: asked once no more come, with the outcomes,
+            of which it keeps what it takes out.
     """
-    if progress is None:
-        progress = NoProgress()
-    word = progress.word
     begin = time.monotonic_ns()
     outcomes: list[Any] = []
-    number = 0
-    for number, item in enumerate(items, 1):
-        word[0] = number
-        if number == progress.next:
-            progress.look(number, outcomes)
+    append = outcomes.append
+    left = iter(items)
+    while True:
         try:
-            outcomes.append(function(*item) if star else function(item))
+            # the loops of each small call: nothing else is done in them
+            if star:
+                for item in left:
+                    append(function(*item))
+            else:
+                for item in left:
+                    append(function(item))
         except Stopped:
             raise
         except BaseException as error:  # noqa: BLE001 - the item's outcome, sys.exit() too
-            outcomes.append(failed(error))
-    word[0] = number + 1
-    return outcomes, time.monotonic_ns() - begin
+            append(failed(error))
+        else:
+            if goes_on is None or not goes_on(outcomes):
+                return outcomes, time.monotonic_ns() - begin
 
 
 class ChunkCalls:
