@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pooltasks
 import pytest
+from poolchunks import BadThere, Noted
 from pooltasks import add, announce_and_spin, identity, raise_odd, remember, remembered, square
 from programs import living
 from waiting import until
@@ -106,6 +107,25 @@ def test_cluster_runs_a_task_again_whose_worker_was_lost(pool: DaskPool, tmp_pat
         return "second"
 
     assert pool.submit(die_once, str(tmp_path / "died")).result() == "second"
+
+
+def test_bad_call_of_a_chunk_on_a_cluster_costs_that_call(pool: DaskPool, tmp_path: Path) -> None:
+    for items, call in (
+        ([threading.Lock() if n == 3 else n for n in range(6)], Noted(tmp_path / "sent")),
+        ([BadThere(n) if n == 3 else n for n in range(6)], Noted(tmp_path / "read")),
+        (list(range(6)), Noted(tmp_path / "back", bad=3)),
+    ):
+        results = pool.map(call, items, chunksize=6)
+        assert [next(results) for _ in range(3)] == [0, 1, 2]
+        with pytest.raises(errors.SerializationError, match=r"noted\(\)"):
+            next(results)
+        assert list(results) == [4, 5]
+        assert set(call.made().values()) == {1}
+    deadly = pool.map(Noted(tmp_path / "died", dies=1), range(3), chunksize=3)
+    assert next(deadly) == 0
+    with pytest.raises(errors.WorkerDiedError, match="in a row with this task; only this task is lost"):
+        next(deadly)
+    assert list(deadly) == [2]
 
 
 def test_cluster_that_is_not_there_or_whose_initializer_raises_is_said_so(

@@ -7,6 +7,9 @@ arrays, then live in the mapping without a copy. When the last of them is gone, 
 next message, and the sender takes the block for another: its pages are there already, and new pages are what
 costs most.
 
+What is kept for further messages goes when there has been none for a while: the thread that waits for the
+next drops free blocks and mappings, and says what is given back, in a message of its own.
+
 A block has no name anywhere. It exists as long as a descriptor or a mapping of it does, so that nothing is
 left behind when either side is killed at whatever moment. Where no block can be had (no memory, no
 descriptors, another system), the message goes through the socket, in full.
@@ -18,20 +21,24 @@ stream and the buffers. A block's stream begins at 0, its buffers at the next mu
 from __future__ import annotations
 
 import array
+import contextlib
 import ctypes
 import mmap
+import math
 import os
+import select
 import socket
 import struct
 import sys
+import time
 import weakref
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import wait
 from typing import Any
 
 from fairlead import _native
+from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.serialization.messages import Message, Parts, laid_out, places, write
 
 HEADER = struct.Struct("<BBHIIQ")
@@ -43,9 +50,13 @@ LONGEST = 1 << 46
 INLINE = 64 * 1024
 GROWS_BY = 1024 * 1024
 """Bytes for which there is memory before they have come."""
-KEEP_BYTES = 256 * 1024 * 1024
+KEEP_BYTES = 128 * 1024 * 1024
 KEEP = 8
 """Blocks and bytes that a sender keeps for further use."""
+IDLE_S = 1.0
+"""Without a message for so long, nothing is kept."""
+GIVEN_BACK = 255
+"""What a message is that only says which blocks are given back."""
 MOST_GIVEN_BACK = 1000
 
 MOST_LENT = 32
@@ -126,7 +137,7 @@ class _Mapped:
 
 
 class Channel:
-    """One end. One thread sends and receives; ``close`` may come from any."""
+    """One end. One thread receives, and one at a time sends; ``close`` may come from any."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
@@ -138,6 +149,12 @@ class Channel:
         self._lent = Lent()
         self._ahead: tuple[bytes, list[int]] = b"", []
         """What has come of the next message, with its descriptor."""
+        self._come: Message | Exception | None = None
+        """The next message, or why there is none."""
+        self._lock = EngineLock()
+        """Held by who sends, or changes what is free."""
+        self._poller = select.poll()
+        self._poller.register(end, select.POLLIN)
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -158,6 +175,10 @@ class Channel:
 
     def send(self, kind: int, parts: Parts) -> None:
         """OSError if the other end is gone."""
+        with self._lock:
+            self._send(kind, parts)
+
+    def _send(self, kind: int, parts: Parts) -> None:
         stream, buffers = parts.stream, parts.buffers
         length = sum(map(len, stream)) if len(stream) > 1 else len(stream[0])
         whole = length + sum(buffer.nbytes for buffer in buffers) if buffers else length
@@ -231,19 +252,63 @@ class Channel:
 
     def poll(self, timeout: float | None) -> bool:
         """Whether ``receive`` need not wait, within the time."""
-        return bool(self._ahead[0]) or bool(wait([self._socket], timeout))
+        until = math.inf if timeout is None else time.monotonic() + timeout
+        while self._come is None:
+            left = until - time.monotonic()
+            keeps = self._keeps()
+            if (keeps or timeout is not None) and not self._ahead[0]:
+                wait_s = max(min(left, IDLE_S) if keeps else left, 0)
+                if not self._poller.poll(math.ceil(wait_s * 1000)):
+                    if wait_s == IDLE_S:
+                        self._keep_nothing()
+                    if time.monotonic() >= until:
+                        return False
+                    continue
+            self._come = self._next()
+        return True
+
+    def _keeps(self) -> bool:
+        """Whether there is something to see to while no message comes."""
+        lent = self._lent
+        return bool(self._free or lent.maps or lent.free or lent.living)
+
+    def _keep_nothing(self) -> None:
+        with self._lock:
+            while self._free:
+                self._drop(self._free.pop())
+            self._lent.maps.clear()
+            if self._lent.free:
+                parts = Parts()
+                parts.write(b"")
+                with contextlib.suppress(OSError):  # receive() will find out
+                    self._send(GIVEN_BACK, parts)
 
     def receive(self) -> Message:
         """EOFError or OSError if the other end is gone, Corrupt if it has sent something else."""
+        self.poll(None)
+        come, self._come = self._come, None
+        if isinstance(come, Exception):
+            raise come
+        assert come is not None
+        return come
+
+    def _next(self) -> Message | Exception | None:
+        """None: it has only given something back."""
         data, fds = self._ahead
         self._ahead = b"", []
-        if not data:
-            data, fds = self._receive_more()
         try:
-            return self._read(data, fds)
+            if not data:
+                data, fds = self._receive_more()
+            message = self._read(data, fds)
+        except (EOFError, OSError, Corrupt) as gone:
+            return gone
         finally:
             for fd in fds:
                 os.close(fd)
+        if message.kind != GIVEN_BACK:
+            return message
+        self._keep_nothing()  # the other end has waited for long enough
+        return None
 
     def _read(self, data: bytes, fds: list[int]) -> Message:
         data = self._at_least(HEADER.size, data, fds)
@@ -255,8 +320,9 @@ class Channel:
         data = self._at_least(tables, data, fds)
         sizes: Sequence[int] = ()
         if freed or count:
-            for given_back in struct.unpack_from(f"<{freed}I", data, begin):
-                self._take_back(given_back)
+            with self._lock:
+                for given_back in struct.unpack_from(f"<{freed}I", data, begin):
+                    self._take_back(given_back)
             sizes = struct.unpack_from(f"<{count}Q", data, begin + 4 * freed)
         whole = length + sum(sizes)
         if whole > LONGEST:

@@ -36,8 +36,7 @@ def pack(task: Task, *, by_value: bool = False) -> Parts:
     chunk = chunk_of(task)
     if chunk is not None and chunk.apart:
         return _pack_apart(task, chunk, context)
-    args = task.args if chunk is None or not chunk.suspects else (*task.args, len(chunk.suspects))
-    call = (task.function, args, task.kwargs, context)
+    call = (task.function, task.args if chunk is None else _with_suspects(chunk, *task.args), task.kwargs, context)
     if not by_value:
         try:
             return _noted(chunk, pickled(call))
@@ -52,6 +51,11 @@ def pack(task: Task, *, by_value: bool = False) -> Parts:
     except BaseException as error:  # noqa: BLE001 - as above
         refuse(task, error)
     return pack(task, by_value=by_value)
+
+
+def _with_suspects(chunk: ChunkCalls, *args: Any) -> tuple[Any, ...]:
+    """What child.py calls call_chunk with."""
+    return (*args, len(chunk.suspects)) if chunk.suspects else args
 
 
 def _noted(chunk: ChunkCalls | None, parts: Parts) -> Parts:
@@ -88,7 +92,7 @@ def _either(value: Any) -> Parts:
 def _pack_apart(task: Task, chunk: ChunkCalls, context: Any) -> Parts:
     reading, items = apart(task)
     try:
-        return _by_value((task.function, (reading, items, False, len(chunk.suspects)), task.kwargs, context))
+        return _by_value((task.function, _with_suspects(chunk, reading, items, False), task.kwargs, context))
     except OF_THE_THREAD:
         raise
     except BaseException as error:
