@@ -249,9 +249,12 @@ def process() -> tuple[int, int, int]:
 def in_main_interpreter() -> bool:
     """Whether this is the interpreter that the process began with."""
 
-def send_exception(ident: int, kind: type[BaseException] | None, /) -> bool:
-    """Has the thread raise it at its next step in Python; None takes back what has not arrived yet. False:
-    there is no such thread.
+def send_exception(ident: int, kind: type[BaseException], /) -> bool:
+    """Has the thread raise it at its next step in Python. False: there is no such thread."""
+
+def recall_exception() -> bool:
+    """Takes back what was sent to the calling thread and has not arrived. Whether there was anything; PyPy
+    always says so.
     """
 
 def dropped_hook(kind: type[BaseException], otherwise: Callable[[Any], object], /) -> Callable[[Any], object]:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from fairlead._native import send_exception
+from fairlead._native import recall_exception
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.contract import Task, Worker
 from fairlead.pools.engine.finalizer import finalize
@@ -108,7 +108,7 @@ class ThreadWorker(Worker):
         return False
 
     def settle(self) -> None:
-        send_exception(self._ident, None)
+        recall_exception()
 
     def close(self) -> None:
         if self._started:
