@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import multiprocessing
 import multiprocessing.util  # registers its own end first
 import os
@@ -11,7 +12,7 @@ import socket
 import sys
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
@@ -20,7 +21,7 @@ from typing import Any, Literal
 
 from fairlead.errors import SerializationError, UnsupportedPlatformError, UsageError
 from fairlead.pools.engine import forks, shutdown
-from fairlead.pools.engine.contract import Broken, DirectWorker, Lost, Task, Unread
+from fairlead.pools.engine.contract import Broken, DirectWorker, Lost, StartLimit, Task, Unread
 from fairlead.pools.engine.direct_manager import DirectManager
 from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.executor.base import (
@@ -39,6 +40,7 @@ from fairlead.pools.serialization.messages import Message, Parts, pickled
 
 StartMethod = Literal["forkserver", "spawn", "fork"]
 
+NO_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOBUFS}
 GRACE_S = 5.0
 """What an idle worker is given to end by itself."""
 _starting = EngineLock()
@@ -73,6 +75,8 @@ class ProcessPool(Pool):
         idle_timeout: seconds without a task after which a worker ends; None for never.
         forward_logging: whether this program's loggers, and so its handlers, handle what workers log: before
             the result of the task that has logged it.
+        start_timeout: seconds that a worker's start may take, its imports and the initializer included; then
+            it is killed and the pool is broken, as if the initializer had raised. None for no limit.
     """
 
     def __init__(
@@ -87,6 +91,7 @@ class ProcessPool(Pool):
         finalizer: Callable[[], object] | None = None,
         idle_timeout: float | None = None,
         forward_logging: bool = False,
+        start_timeout: float | None = None,
     ) -> None:
         if sys.platform != "linux":
             raise UnsupportedPlatformError(
@@ -115,6 +120,7 @@ class ProcessPool(Pool):
                 else checked("max_tasks_per_child", max_tasks_per_child),
                 idle_timeout=checked_seconds("idle_timeout", idle_timeout),
                 call_cost_s=100e-6,
+                start_limit=StartLimit.of(checked_seconds("start_timeout", start_timeout), initializer),
             )
         )
 
@@ -164,6 +170,8 @@ class _Process(DirectWorker):
     by_value = not any(getattr(sys.modules["__main__"], name, None) for name in ("__file__", "__spec__"))
     """Whether functions of __main__ go by value: it is no file, or workers have been found not to know
     them."""
+    started = False
+    """Whether one could be started yet."""
 
     def __init__(
         self,
@@ -193,7 +201,7 @@ class _Process(DirectWorker):
 
     def start(self) -> None:
         child.end_if_imported_by_a_worker()
-        with _starting:
+        with _starting, _lost_without_resources():
             if self._context.get_start_method() == "fork":
                 _refuse_to_fork_with_subinterpreters()
             ours, theirs = socket.socketpair()
@@ -215,6 +223,7 @@ class _Process(DirectWorker):
                     if _server_status() == child.NO_GUARD:
                         raise _unguarded() from None
                     raise
+            _Process.started = True
         if self._stopped:
             self._process.kill()
         self.wait()
@@ -338,6 +347,19 @@ class _Process(DirectWorker):
         if code < 0:
             return f"{pid} was killed by {signal.Signals(-code).name}"
         return f"{pid} exited with status {code}"
+
+
+@contextlib.contextmanager
+def _lost_without_resources() -> Iterator[None]:
+    """Raises Lost where a process cannot be started now, and may be later."""
+    try:
+        yield
+    except (OSError, EOFError, MemoryError) as error:
+        # EOFError, EPIPE: the server of "forkserver" is gone, which was there before, and another is tried
+        gone = isinstance(error, EOFError | BrokenPipeError) and _Process.started
+        if gone or isinstance(error, MemoryError) or getattr(error, "errno", None) in NO_RESOURCES:
+            raise Lost(f"a worker process cannot be started: {error!r}") from error
+        raise
 
 
 class _Unguarded(Broken):

@@ -38,7 +38,7 @@ from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairlead.errors import BrokenPoolError
+from fairlead.errors import BrokenPoolError, WaitTimeoutError
 from fairlead.pools.engine.future import Future
 
 if TYPE_CHECKING:
@@ -85,6 +85,27 @@ class Statistics:
     bytes_out: int
     """Sent to workers; 0 where nothing is."""
     bytes_in: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartLimit:
+    """How long a worker's start may take, its initializer included."""
+
+    seconds: float
+    initializer: str
+
+    @classmethod
+    def of(cls, seconds: float | None, initializer: Callable[..., object] | None) -> StartLimit | None:
+        if seconds is None:
+            return None
+        name = getattr(initializer, "__qualname__", None) or type(initializer).__qualname__
+        return cls(seconds, "" if initializer is None else f", with its initializer {name}(),")
+
+    def exceeded(self) -> WaitTimeoutError:
+        return WaitTimeoutError(
+            f"the start of a worker{self.initializer} has not ended within start_timeout={self.seconds:g} s; "
+            "raise that if it needs longer"
+        )
 
 
 class Broken(BrokenPoolError, BrokenExecutor):
@@ -159,10 +180,12 @@ class Task:
         """Of the attempt that runs, if it has a time-out."""
 
     def begin(self) -> bool:
-        """Whether it may be run now by the caller: not if it was cancelled, or if another runs it
-        already."""
-        if self.attempts == 0 and not self.future.begin():
-            return False
+        """Begins its first attempt, which the caller is to make; False if it was cancelled, or if another
+        thread has begun it."""
+        return self.future.begin() and self.begin_again()
+
+    def begin_again(self) -> bool:
+        """By the thread that has taken it from between two attempts; or as a part of ``begin``."""
         self.attempts += 1
         self.began_ns = time.monotonic_ns()
         return True

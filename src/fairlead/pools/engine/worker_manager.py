@@ -38,8 +38,11 @@ from fairlead.pools.engine.contract import Lost, Task, Unread, broken
 from fairlead.pools.engine.stopped import Stopped
 from fairlead.pools.engine.worker_slots import WorkerSlot, WorkerSlots, this_thread
 
-MOST_LOST_STARTS = 10
-"""So many workers in a row that are lost before they are ready break the pool."""
+MOST_FAILED_STARTS = 10
+"""So many starts in a row that fail by no fault of the pool's break it, if it has no other worker."""
+PAUSE_S = 0.01
+"""Before the second start; it doubles with each."""
+LONGEST_PAUSE_S = 0.25
 
 
 class WorkerManager(WorkerSlots):
@@ -50,22 +53,22 @@ class WorkerManager(WorkerSlots):
     def help(self, task: Task) -> None:
         if this_thread.manager is not self or not self._in_thread or task.options.timeout is not None:
             return
-        self._help(task, this_thread.slot.worker.run)
+        self._help(task, this_thread.slot.worker.run, this_thread.slot)
 
     def terminate(self) -> None:
         super().terminate()
         with self._lock:
             slots = list(self._slots)
         for slot in slots:
-            with slot.lock:
-                if slot.starting:
-                    slot.worker.stop()
+            self._stop_start(slot)
 
     def _not_ended(self) -> list[threading.Thread]:
         with self._lock:
             # the watch may have taken a task from a worker that is gone, and not put it into the queue yet
             watch = [] if self._watch is None or not self._again else [self._watch.thread]
-            return [*(slot.thread for slot in (*self._slots, *self._leaving)), *self._ending, *watch]
+            given_up = self._patience_is_over()
+            slots = [slot for slot in (*self._slots, *self._leaving) if not (given_up and slot.calls_out)]
+            return [*(slot.thread for slot in slots), *self._ending, *watch]
 
     # without the lock
 
@@ -92,38 +95,81 @@ class WorkerManager(WorkerSlots):
     def _run_slot(self, slot: WorkerSlot) -> None:
         this_thread.manager, this_thread.slot = self, slot
         try:
-            try:
-                if self._terminated:
-                    return
-                slot.worker.start()
-                self._lost_starts = 0
-                with slot.lock:
-                    slot.starting = False
-            except Lost as gone:
-                if not self._start_another(slot):
-                    self._break(RuntimeError(str(gone)))
-            except BaseException as error:  # noqa: BLE001 - every task's error from now on
-                self._break(error)
-            else:
+            if self._start(slot):
                 self._work(slot)
         except Stopped:
             pass  # it has come when the task was over
         finally:
             # the thread that stopped it may not have come so far, and may find it gone
             self._replace(slot, ends=True)
+            slot.calls_out = self._in_thread
             try:
                 slot.worker.close()
             finally:
                 self._leave(slot)
 
-    def _start_another(self, slot: WorkerSlot) -> bool:
-        """In the place of one that was lost before it was ready; False after so many in a row."""
-        with self._lock:
-            self._lost_starts += 1
-            if self._lost_starts == MOST_LOST_STARTS:
+    def _start(self, slot: WorkerSlot) -> bool:
+        """Whether the slot has a worker that is ready, and a place."""
+        while not (self._terminated or self._broken):
+            error: BaseException | None = None
+            if self._start_limit is not None:
+                self._guard(slot, self._start_limit.seconds)
+            try:
+                slot.worker.start()
+            except BaseException as raised:  # noqa: BLE001 - every task's from now on, or another start helps
+                error = raised
+            with slot.lock:
+                stopped = not slot.starting
+                slot.starting = False
+            self._timed.discard(slot)
+            if stopped:
+                slot.worker.settle()
                 return False
-        self._replace(slot, ends=True)
-        return True
+            if error is None:
+                slot.failed_starts = 0
+                return True
+            if not isinstance(error, Lost):
+                self._break(error)
+                return False
+            if not self._starts_again(slot, error):
+                return False
+            slot.worker.close()
+            time.sleep(min(PAUSE_S * 2.0 ** (slot.failed_starts - 1), LONGEST_PAUSE_S))
+            worker = self._make_worker()
+            with slot.lock:
+                slot.worker = worker
+                slot.starting = True
+        return False
+
+    def _starts_again(self, slot: WorkerSlot, gone: Lost) -> bool:
+        """Whether to try again: as long as there is work for it, if there are other workers; otherwise some
+        times, and then the pool is broken."""
+        slot.failed_starts += 1
+        with self._lock:
+            if self._queue.qsize() <= self._closed + self._looks:
+                self._discard(slot, self._leaving)
+                return False
+            others = any(not other.failed_starts for other in self._slots - self._lent)
+            again = others or slot.failed_starts < MOST_FAILED_STARTS
+            self._counts.restarts += again
+        if not again:
+            self._break(broken(str(gone), gone.__cause__ or RuntimeError(str(gone))))
+        return again
+
+    def _start_is_late(self, start: WorkerSlot) -> None:
+        assert self._start_limit is not None
+        self._stop_start(start, self._start_limit.exceeded())
+
+    def _stop_start(self, slot: WorkerSlot, why: BaseException | None = None) -> None:
+        """Unless the worker is ready, has its start end, for which the pool may have to be broken."""
+        with slot.lock:
+            if not slot.starting:
+                return
+            slot.starting = False
+            ends = slot.worker.stop()
+        if why is not None:
+            self._break(why)
+        self._replace(slot, ends=ends)
 
     def _leave(self, slot: WorkerSlot) -> None:
         with self._lock:
@@ -250,11 +296,14 @@ class WorkerManager(WorkerSlots):
         counts.run_ns += time.monotonic_ns() - task.began_ns
         # a slot whose thread calls callbacks is as busy as before
         calls_back = bool(task.future._done_callbacks) and lost is None
+        slot.calls_out = calls_back
         counts.ended += not calls_back
         if lost is not None:
             counts.lost += not (again and isinstance(lost, Unread))
             self._replace(slot, ends=True)
+            slot.calls_out = True
             self._finish(task, WorkerDiedError(f"{lost}; only this task is lost"), again=again)
+            slot.calls_out = False
             return False
         counts.done += 1
         slot.tasks += 1
@@ -266,7 +315,9 @@ class WorkerManager(WorkerSlots):
         else:
             task.fail(error)
             del error
-        counts.ended += calls_back
+        if calls_back:
+            slot.calls_out = False
+            counts.ended += 1
         return not (worn or (self._surplus and self._retires(slot)))
 
     def _retires(self, slot: WorkerSlot) -> bool:

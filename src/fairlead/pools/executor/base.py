@@ -178,6 +178,9 @@ class Pool(concurrent.futures.Executor):
     ) -> None:
         """Takes no more tasks; those taken are finished, or with ``cancel_futures`` those that have begun.
 
+        In a task or done-callback of this very pool it does not wait, and raises DeadlockError where the
+        pool could not end before that: ``wait=False`` does without.
+
         Args:
             timeout: seconds after which TimeoutError is raised if the workers have not ended.
         """
@@ -231,6 +234,8 @@ class Pool(concurrent.futures.Executor):
 
     async def aclose(self) -> None:
         """Takes no more tasks, and waits for those taken without keeping the loop waiting."""
+        if self._engine.here():
+            self.shutdown()  # raises DeadlockError, which the thread below could not
         closed: Future[None] = Future()
         closed.begin()  # so that it cannot be cancelled
 
