@@ -8,6 +8,7 @@ from typing import Any
 
 from fairlead.errors import UnsupportedInterpreterError
 from fairlead.pools.engine import shutdown
+from fairlead.pools.engine.contract import StartLimit
 from fairlead.pools.executor.base import (
     Pool,
     checked,
@@ -45,6 +46,9 @@ class InterpreterPool(Pool):
             A worker that is stopped has no time for it.
         idle_timeout: seconds without a task after which a worker ends; None for never.
         forward_logging: whether this program's loggers, and so its handlers, handle what workers log.
+        start_timeout: seconds that a worker's start may take, its imports and the initializer included; then
+            the pool is broken, as if the initializer had raised, and leaves the worker behind. None for no
+            limit.
 
     Raises:
         UnsupportedInterpreterError: this is not CPython 3.13 or newer.
@@ -61,6 +65,7 @@ class InterpreterPool(Pool):
         finalizer: Callable[[], object] | None = None,
         idle_timeout: float | None = None,
         forward_logging: bool = False,
+        start_timeout: float | None = None,
     ) -> None:
         _check_interpreter()
         checked_callable(initializer=initializer, finalizer=finalizer)
@@ -77,6 +82,7 @@ class InterpreterPool(Pool):
             Interpreters(
                 workers, hooks, name=name, most_tasks=most, idle_timeout=idle_s,
                 forward_logging=forward_logging,
+                start_limit=StartLimit.of(checked_seconds("start_timeout", start_timeout), initializer),
             )
         )  # fmt: skip
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from poolkinds import Make, pass_time
+from poolkinds import KINDS, Make, pass_time
 from pooltasks import announce_and_hang, announce_and_spin, square, wait_for
 from waiting import PATIENCE_S, until
 
 from fairlead import errors
 from fairlead.pools import AsyncPool, AutoPool, Pool, ProcessPool, SequentialPool, ThreadPool, processes
-from fairlead.pools.engine import shutdown, worker_manager
+from fairlead.pools.engine import scheduler, shutdown
 from fairlead.pools.engine.contract import Lost, Task, Worker
 from fairlead.pools.engine.worker_manager import WorkerManager
 
@@ -226,14 +226,14 @@ class FailingPool(Pool):
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_manager, "LONGEST_PAUSE_S", 0.001)
+    monkeypatch.setattr(scheduler, "LONGEST_PAUSE_S", 0.001)
 
 
 @pytest.mark.usefixtures("pauses")
 def test_start_that_fails_is_tried_again() -> None:
-    with FailingPool(1, lambda number: number < worker_manager.MOST_FAILED_STARTS) as pool:
+    with FailingPool(1, lambda number: number < scheduler.MOST_FAILED_STARTS) as pool:
         assert pool.submit(square, 2).result(PATIENCE_S) == 4
-        assert Fails.made == worker_manager.MOST_FAILED_STARTS
+        assert Fails.made == scheduler.MOST_FAILED_STARTS
 
 
 @pytest.mark.usefixtures("pauses")
@@ -242,7 +242,7 @@ def test_pool_without_a_worker_is_broken_by_starts_that_fail() -> None:
         with pytest.raises(errors.BrokenPoolError, match="no worker to be had") as caught:
             pool.submit(square, 2).result(PATIENCE_S)
         assert isinstance(caught.value.__cause__, OSError)
-        assert Fails.made == worker_manager.MOST_FAILED_STARTS
+        assert Fails.made == scheduler.MOST_FAILED_STARTS
 
 
 @pytest.mark.usefixtures("pauses")
@@ -308,6 +308,33 @@ def no_descriptors() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.skipif("interpreters" not in KINDS, reason="there are no interpreters")
+def test_interpreters_go_on_with_what_they_have_without_descriptors_and_more_are_made_later(
+    tmp_path: Path,
+) -> None:
+    gates = [str(tmp_path / str(n)) for n in range(3)]
+    with KINDS["interpreters"](max_workers=3) as pool:
+        assert pool.submit(wait_for, str(tmp_path)).result() == str(tmp_path)
+        engine: Any = pool._engine
+        with no_descriptors():
+            futures = [pool.submit(wait_for, gate) for gate in gates]
+            until(lambda: any(worker.failed_starts > 1 for worker in list(engine._places.values())))
+            assert pool.statistics().running == 1
+        until(lambda: pool.statistics().running == 3)
+        for gate in gates:
+            Path(gate).touch()
+        assert [future.result(PATIENCE_S) for future in futures] == gates
+
+
+@pytest.mark.skipif("interpreters" not in KINDS, reason="there are no interpreters")
+@pytest.mark.usefixtures("pauses")
+def test_interpreters_that_cannot_be_made_at_all_break_the_pool() -> None:
+    with KINDS["interpreters"]() as pool, no_descriptors():
+        refusal = pool.submit(square, 2).exception(PATIENCE_S)
+        assert isinstance(refusal, errors.BrokenPoolError)
+        assert "interpreter creation failed" in str(refusal)
 
 
 def test_processes_go_on_with_what_they_have_without_descriptors_and_more_start_later(tmp_path: Path) -> None:

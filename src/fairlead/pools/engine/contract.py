@@ -182,13 +182,16 @@ class Task:
     def begin(self) -> bool:
         """Begins its first attempt, which the caller is to make; False if it was cancelled, or if another
         thread has begun it."""
-        return self.future.begin() and self.begin_again()
-
-    def begin_again(self) -> bool:
-        """By the thread that has taken it from between two attempts; or as a part of ``begin``."""
-        self.attempts += 1
+        if not self.future.begin():
+            return False
+        self.attempts = 1
         self.began_ns = time.monotonic_ns()
         return True
+
+    def begin_again(self) -> None:
+        """By the thread that has taken it from between two attempts."""
+        self.attempts += 1
+        self.began_ns = time.monotonic_ns()
 
     def call(self) -> Any:
         """Calls the function here, in the task's context."""

@@ -25,11 +25,12 @@ finalizer, which closes its engine, may run wherever objects are freed.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -46,10 +47,24 @@ MOST_UNREAD = 10
 """So many workers in a row may be gone before they have read a task."""
 
 
+MOST_FAILED_STARTS = 10
+"""So many starts in a row that fail by no fault of the pool's break it, if it has no other worker."""
+PAUSE_S = 0.01
+"""Before the second start; it doubles with each."""
+LONGEST_PAUSE_S = 0.25
+
+
 class Timed(Protocol):
     """An attempt or a start."""
 
     deadline: float
+
+
+class Start(Timed, Protocol):
+    """A worker that starts."""
+
+    failed_starts: int
+    """In a row; 0 once it is ready."""
 
 
 class Helper(Protocol):
@@ -140,7 +155,7 @@ class TaskScheduler(ABC):
         ended."""
         with self._lock:
             self._check_open()
-            if self._watch is None and self._needs_watch(task):
+            if self._watch is None and (task.options.timeout or self._start_limit) is not None:
                 self._start_watch()
             then = self._put(task)
         if then is not None:
@@ -252,7 +267,10 @@ class TaskScheduler(ABC):
     def _begin(self, task: Task) -> bool:
         """Takes a task from the queue, to run or to end it; False if it was cancelled or helped."""
         if task.attempts:
-            return self._claim(task) and task.begin_again()
+            claimed = self._claim(task)
+            if claimed:
+                task.begin_again()
+            return claimed
         begun = task.begin()
         if not begun and task.future.cancelled():
             with self._lock:
@@ -367,9 +385,6 @@ class TaskScheduler(ABC):
 
     # deadlines
 
-    def _needs_watch(self, task: Task) -> bool:
-        return task.options.timeout is not None or self._start_limit is not None
-
     def _start_watch(self) -> None:
         with self._lock:
             self._check_open()
@@ -394,8 +409,9 @@ class TaskScheduler(ABC):
                 if isinstance(timed, Task):
                     self._stop(timed, late=True)
                 else:
-                    self._timed.discard(timed)
-                    self._start_is_late(timed)
+                    with contextlib.suppress(KeyError):  # it is ready
+                        self._timed.remove(timed)
+                        self._start_is_late(timed)
         return min((timed.deadline for timed in list(self._timed)), default=math.inf)
 
     def ended(self) -> None:
@@ -436,6 +452,19 @@ class TaskScheduler(ABC):
         The caller calls what this returns once the lock is free. That says whether there will be a further
         attempt, having asked ``_tries_again`` if it is late; or None: it has left that worker meanwhile."""
         return None
+
+    def _starts_again(self, start: Start, others: Iterable[Start]) -> bool:
+        """With the lock held, after a start that failed by no fault of the pool's, and for which there is
+        work: whether to try again, after a pause. As long as there are other workers; otherwise some times,
+        and then the pool is to be broken."""
+        start.failed_starts += 1
+        again = start.failed_starts < MOST_FAILED_STARTS or not all(other.failed_starts for other in others)
+        self._counts.restarts += again
+        return again
+
+    @staticmethod
+    def _pause(start: Start) -> None:
+        time.sleep(min(PAUSE_S * 2.0 ** (start.failed_starts - 1), LONGEST_PAUSE_S))
 
     def _start_is_late(self, start: Any) -> None:  # noqa: ARG002
         """Unless the worker is ready: breaks the pool, and has the start end."""

@@ -38,12 +38,6 @@ from fairlead.pools.engine.contract import Lost, Task, Unread, broken
 from fairlead.pools.engine.stopped import Stopped
 from fairlead.pools.engine.worker_slots import WorkerSlot, WorkerSlots, this_thread
 
-MOST_FAILED_STARTS = 10
-"""So many starts in a row that fail by no fault of the pool's break it, if it has no other worker."""
-PAUSE_S = 0.01
-"""Before the second start; it doubles with each."""
-LONGEST_PAUSE_S = 0.25
-
 
 class WorkerManager(WorkerSlots):
     """Makes workers as they are needed, and ends them."""
@@ -131,27 +125,23 @@ class WorkerManager(WorkerSlots):
             if not isinstance(error, Lost):
                 self._break(error)
                 return False
-            if not self._starts_again(slot, error):
+            if not self._goes_on(slot, error):
                 return False
             slot.worker.close()
-            time.sleep(min(PAUSE_S * 2.0 ** (slot.failed_starts - 1), LONGEST_PAUSE_S))
+            self._pause(slot)
             worker = self._make_worker()
             with slot.lock:
                 slot.worker = worker
                 slot.starting = True
         return False
 
-    def _starts_again(self, slot: WorkerSlot, gone: Lost) -> bool:
-        """Whether to try again: as long as there is work for it, if there are other workers; otherwise some
-        times, and then the pool is broken."""
-        slot.failed_starts += 1
+    def _goes_on(self, slot: WorkerSlot, gone: Lost) -> bool:
+        """Whether its start is tried again."""
         with self._lock:
             if self._queue.qsize() <= self._closed + self._looks:
                 self._discard(slot, self._leaving)
                 return False
-            others = any(not other.failed_starts for other in self._slots - self._lent)
-            again = others or slot.failed_starts < MOST_FAILED_STARTS
-            self._counts.restarts += again
+            again = self._starts_again(slot, self._slots - self._lent)
         if not again:
             self._break(broken(str(gone), gone.__cause__ or RuntimeError(str(gone))))
         return again
@@ -296,8 +286,10 @@ class WorkerManager(WorkerSlots):
         counts.run_ns += time.monotonic_ns() - task.began_ns
         # a slot whose thread calls callbacks is as busy as before
         calls_back = bool(task.future._done_callbacks) and lost is None
-        slot.calls_out = calls_back
-        counts.ended += not calls_back
+        if calls_back:
+            slot.calls_out = True
+        else:
+            counts.ended += 1
         if lost is not None:
             counts.lost += not (again and isinstance(lost, Unread))
             self._replace(slot, ends=True)
