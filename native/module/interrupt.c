@@ -13,13 +13,7 @@ static PyObject *send_exception(PyObject *Py_UNUSED(module), PyObject *args)
 
 static PyObject *recall_exception(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(args))
 {
-#ifdef PYPY_VERSION
-    bool pending = true; /* PyPy does not say */
-#else
-    bool pending = PyThreadState_Get()->async_exc != NULL;
-#endif
-    PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), NULL);
-    return PyBool_FromLong(pending);
+    return PyBool_FromLong(fl_recall_exception());
 }
 
 /* What dropped_hook makes. `self`: the exception to send again, and the hook for all others. In C, because

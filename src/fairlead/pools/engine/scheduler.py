@@ -54,13 +54,13 @@ PAUSE_S = 0.01
 LONGEST_PAUSE_S = 0.25
 
 
-class Timed(Protocol):
+class HasDeadline(Protocol):
     """An attempt or a start."""
 
     deadline: float
 
 
-class Start(Timed, Protocol):
+class WorkerStart(HasDeadline, Protocol):
     """A worker that starts."""
 
     failed_starts: int
@@ -135,7 +135,7 @@ class TaskScheduler(ABC):
         self._lock = EngineLock()
         self._again: set[Task] = set()
         """Have begun, and wait for a further attempt."""
-        self._timed: set[Timed] = set()
+        self._timed: set[HasDeadline] = set()
         """Tasks that run, and workers that start, which have a deadline."""
         self._counts = Counts()
         shutdown.remember(self)
@@ -240,7 +240,8 @@ class TaskScheduler(ABC):
         done-callbacks, whose worker cannot end before it."""
         if self.here() and not self.forked:
             raise DeadlockError(
-                "a task or done-callback of a pool cannot wait for the pool's end: shutdown(wait=False)"
+                "the pool takes no more tasks, but one of its own, or a done-callback of one, cannot wait for "
+                "its end: call shutdown(wait=False) there"
             )
         return shutdown.join(self._not_ended, self._watch, timeout)
 
@@ -394,7 +395,7 @@ class TaskScheduler(ABC):
             except RuntimeError as error:
                 raise broken(f"no thread can be started for time-outs: {error}", error) from error
 
-    def _guard(self, timed: Timed, timeout: float) -> None:
+    def _guard(self, timed: HasDeadline, timeout: float) -> None:
         """Its attempt, or its start, has begun."""
         timed.deadline = time.monotonic() + timeout
         self._timed.add(timed)
@@ -453,7 +454,7 @@ class TaskScheduler(ABC):
         attempt, having asked ``_tries_again`` if it is late; or None: it has left that worker meanwhile."""
         return None
 
-    def _starts_again(self, start: Start, others: Iterable[Start]) -> bool:
+    def _starts_again(self, start: WorkerStart, others: Iterable[WorkerStart]) -> bool:
         """With the lock held, after a start that failed by no fault of the pool's, and for which there is
         work: whether to try again, after a pause. As long as there are other workers; otherwise some times,
         and then the pool is to be broken."""
@@ -463,7 +464,7 @@ class TaskScheduler(ABC):
         return again
 
     @staticmethod
-    def _pause(start: Start) -> None:
+    def _pause(start: WorkerStart) -> None:
         time.sleep(min(PAUSE_S * 2.0 ** (start.failed_starts - 1), LONGEST_PAUSE_S))
 
     def _start_is_late(self, start: Any) -> None:  # noqa: ARG002
