@@ -36,7 +36,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from fairlead.errors import BrokenPoolError, WaitTimeoutError
 from fairlead.pools.engine.future import Future
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from fairlead.pools.engine.scheduler import TaskScheduler
 
 Function = Callable[..., Any]
+
+CALLER: contextvars.ContextVar[Any] = contextvars.ContextVar("fairlead_caller")
+"""The loop, or trio's token, of the task that awaits this call: see from_thread.py. Never sent elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,9 @@ class Options:
     """Seconds that one attempt may run."""
     retries: int = 0
     """Further attempts after a worker was lost or the time was up."""
-    context: bool | tuple[contextvars.ContextVar[Any], ...] = False
-    """Context variables that the task sees as they were at its submission: none, all, or these."""
+    context: bool | Literal["here"] | tuple[contextvars.ContextVar[Any], ...] = False
+    """Context variables that the task sees as they were at its submission: none, all, these, or, as in
+    ``run()``, all if the call is made in this interpreter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +133,14 @@ class Unread(Lost):
     """Raised by Worker.run: the worker was gone before it had read the call, which has not begun."""
 
 
-def _context(wanted: bool | tuple[contextvars.ContextVar[Any], ...]) -> contextvars.Context:
+def _context(
+    wanted: bool | Literal["here"] | tuple[contextvars.ContextVar[Any], ...],
+) -> contextvars.Context:
     here = contextvars.copy_context()
-    if wanted is True or wanted is False:
+    if not isinstance(wanted, tuple):
         return here
     chosen = contextvars.Context()
-    for variable in wanted:
+    for variable in (*wanted, CALLER):
         if variable in here:
             chosen.run(variable.set, here[variable])
     return chosen

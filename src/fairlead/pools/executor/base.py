@@ -262,15 +262,15 @@ class Pool(concurrent.futures.Executor):
         made in this interpreter, they see the caller's context variables, and
         ``fairlead.pools.from_thread`` brings calls back to the loop.
         """
-        if self._engine.sends:
-            self._engine._check_open()
-            future: Future[T] = Future()
-            here = contextvars.copy_context()
-            self._courier.call(lambda: here.run(self._submit_for, future, fn, args, kwargs))
-            return await future
-        view = self if self._options.context else self.with_options(context=True)
+        view = self if self._options.context else self._with(context="here")
         with Caller():
-            future = view._submit(fn, args, kwargs)
+            if self._engine.sends:
+                self._engine._check_open()
+                future: Future[T] = Future()
+                here = contextvars.copy_context()
+                self._courier.call(lambda: here.run(view._submit_for, future, fn, args, kwargs))
+            else:
+                future = view._submit(fn, args, kwargs)
         return await future
 
     def _submit_for(
@@ -340,6 +340,9 @@ class Pool(concurrent.futures.Executor):
             changes["retries"] = checked("retries", retries, 0)
         if context is not _KEEP:
             changes["context"] = context if isinstance(context, bool) else tuple(context)
+        return self._with(**changes)
+
+    def _with(self, **changes: Any) -> Self:
         view = object.__new__(type(self))
         vars(view).update(vars(self))
         view._options = dataclasses.replace(self._options, **changes)

@@ -65,7 +65,7 @@ class Shipping:
             function, items, star = args
             args = tuple(items)
         number, shipped = self.ship(function)
-        named = None if task.context is None else contexts.named(task)
+        named = contexts.named(task)
         if by_value:
             import cloudpickle
 

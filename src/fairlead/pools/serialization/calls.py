@@ -30,7 +30,7 @@ OF_THE_THREAD = (KeyboardInterrupt, Stopped)
 
 def pack(task: Task, *, by_value: bool = False) -> Parts:
     """Raises SerializationError, which says what of it cannot be sent."""
-    context = contexts.named(task) if task.context is not None else None
+    context = contexts.named(task)
     call = (task.function, task.args, task.kwargs, context)
     if not by_value:
         try:
