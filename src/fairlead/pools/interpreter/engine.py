@@ -37,6 +37,7 @@ from fairlead.pools.engine.aside import Aside
 from fairlead.pools.engine.contract import Options, Task, broken
 from fairlead.pools.engine.future import Future
 from fairlead.pools.engine.scheduler import Counts, TaskScheduler
+from fairlead.pools.interpreter import tracing
 from fairlead.pools.interpreter.serialization import Shipping, goes_by_value, read_outcome
 from fairlead.pools.interpreter.worker import BEGUN, BROKEN, RECORD, RESULT, UNREADABLE
 from fairlead.pools.serialization import records
@@ -269,6 +270,7 @@ class Interpreters(TaskScheduler):
         made = None
         reason = ""
         try:
+            tracing.check()
             made = _interpreters.create()
             failed = _interpreters.exec(made, program)
             if failed is not None:
@@ -277,7 +279,7 @@ class Interpreters(TaskScheduler):
             reason = f"{type(error).__name__}: {error}"
         lost = self._board.leave(number)
         if made is not None:
-            _interpreters.destroy(made)
+            tracing.end(made)
         self._left(worker, lost, reason)
 
     def _left(self, worker: _Worker, lost: Posted | None, reason: str) -> None:
