@@ -51,7 +51,7 @@ class InterpreterPool(Pool):
             limit.
 
     Raises:
-        UnsupportedInterpreterError: this is not CPython 3.13 or newer.
+        UnsupportedInterpreterError: this is not CPython 3.13 or newer, or tracemalloc is tracing, before 3.15.
     """
 
     def __init__(
@@ -69,9 +69,11 @@ class InterpreterPool(Pool):
     ) -> None:
         _check_interpreter()
         checked_callable(initializer=initializer, finalizer=finalizer)
+        from fairlead.pools.interpreter import tracing
         from fairlead.pools.interpreter.engine import Interpreters
         from fairlead.pools.interpreter.serialization import shipped
 
+        tracing.check()
         workers = checked_workers(max_workers)
         hooks = shipped("initializer", initializer, initargs), shipped("finalizer", finalizer, ())
         most = 0 if max_tasks_per_child is None else checked("max_tasks_per_child", max_tasks_per_child)

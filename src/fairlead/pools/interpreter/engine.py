@@ -37,6 +37,7 @@ from fairlead.pools.engine.aside import Aside
 from fairlead.pools.engine.contract import Options, StartLimit, Task, broken
 from fairlead.pools.engine.future import Future
 from fairlead.pools.engine.scheduler import Counts, TaskScheduler
+from fairlead.pools.interpreter import tracing
 from fairlead.pools.interpreter.serialization import Shipping, goes_by_value, read_outcome
 from fairlead.pools.interpreter.worker import BEGUN, BROKEN, READY, RECORD, RESULT, UNREADABLE
 from fairlead.pools.serialization import records
@@ -274,6 +275,7 @@ class Interpreters(TaskScheduler):
         if self._start_limit is not None:
             self._guard(worker, self._start_limit.seconds)
         try:
+            tracing.check()
             made = self._made(worker)
             failed = None if made is None else _interpreters.exec(made, program)
             if failed is not None:
@@ -283,7 +285,7 @@ class Interpreters(TaskScheduler):
         self._timed.discard(worker)
         lost = self._board.leave(number)
         if made is not None:
-            _interpreters.destroy(made)
+            tracing.end(made)
         self._left(worker, lost, reason)
 
     def _made(self, worker: _Worker) -> int | None:
