@@ -50,6 +50,8 @@ def main(
         finalize(last)
     except (EOFError, ConnectionError):
         pass  # the parent is gone
+    finally:
+        channel.close()  # what this process does at its end may take long
 
 
 NO_GUARD = 119
