@@ -18,6 +18,7 @@ from multiprocessing.context import BaseContext
 from types import TracebackType
 from typing import Any, Literal
 
+from fairlead import _native
 from fairlead.errors import SerializationError, UnsupportedPlatformError, UsageError
 from fairlead.pools.engine import forks, shutdown
 from fairlead.pools.engine.contract import Broken, DirectWorker, Lost, Task, Unread
@@ -217,7 +218,7 @@ class _Process(DirectWorker):
                         raise _unguarded() from None
                     raise
         if self._stopped:
-            self._process.kill()
+            self._kill()
         self.wait()
         if (message := self._message) is None:
             said = f"a worker process {self._how_it_ended()} before it was ready"
@@ -261,7 +262,7 @@ class _Process(DirectWorker):
         except Corrupt as reason:
             self._message = None
             self._corrupt = str(reason)
-            self._process.kill()
+            self._kill()
 
     def read(self, task: Task) -> Any:
         kind, value = self._read()
@@ -302,21 +303,29 @@ class _Process(DirectWorker):
 
     def stop(self) -> bool:
         self._stopped = True
-        with contextlib.suppress(ValueError):  # it has been closed already
-            if self._process is not None and self._process.pid is not None:
-                self._process.kill()
+        self._kill()
         return True
+
+    def _kill(self) -> None:
+        """With the processes that it has started; not if it has been waited for, as its number may be
+        another's then."""
+        with contextlib.suppress(ValueError, AttributeError):  # it has been closed, or not been started
+            if self._process._popen.returncode is None:
+                _native.kill_tree(self._process.pid)
 
     def close(self) -> None:
         channel, process = self._channel, self._process
         if process is not None and process.pid is not None:
+            ended = False
             if channel is not None and not self._stopped:
                 self.end()
                 if self._finalizer is not None or self._forward_logging:
                     self.wait()  # as long as it takes; terminate() kills it
-                self._ended()
+                ended = self._ended()
+            if not ended:
+                self._kill()
             with _starting:
-                if process.exitcode is None:
+                if process.exitcode is None:  # it may have closed its files, and live
                     process.kill()
                 process.join()
                 process.close()
