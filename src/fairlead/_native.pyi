@@ -72,6 +72,17 @@ def copy(target: WriteableBuffer, at: int, source: ReadableBuffer, /) -> None:
     Raises ValueError if they do not fit, and BufferError or TypeError for what is no buffer of that kind.
     """
 
+def kill_tree(pid: int, /) -> None:
+    """Kills a process and its descendants: the children that there are, and theirs. A process whose parent
+    had ended before is no descendant. Without /proc, or the kernel's lists of children in it, it kills the
+    process alone.
+    """
+
+def end_with(fd: int, /) -> None:
+    """Has the kernel end this process, whatever it does, when the other end of a pipe is closed, and kill its
+    descendants first. It uses SIGIO. OSError if the descriptor is no pipe, or the system has no such thing.
+    """
+
 def cores() -> Cores:
     """Count the processor cores, with affinity and CPU quota taken into account.
 

@@ -13,12 +13,13 @@ import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from multiprocessing import forkserver
+from multiprocessing import forkserver, process, resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
 from types import TracebackType
 from typing import Any, Literal
 
+from fairlead import _native
 from fairlead.errors import SerializationError, UnsupportedPlatformError, UsageError
 from fairlead.pools.engine import forks, shutdown
 from fairlead.pools.engine.contract import Broken, DirectWorker, Lost, StartLimit, Task, Unread
@@ -46,7 +47,7 @@ GRACE_S = 5.0
 _starting = EngineLock()
 """Held by threads that start processes, as forks at once would inherit each other's ends of sockets; and by
 threads that ask for an exit status, as a start does that for all children."""
-_channels: weakref.WeakSet[Channel] = weakref.WeakSet()
+_workers: weakref.WeakSet[_Process] = weakref.WeakSet()
 
 
 class ProcessPool(Pool):
@@ -202,13 +203,14 @@ class _Process(DirectWorker):
     def start(self) -> None:
         child.end_if_imported_by_a_worker()
         with _starting, _lost_without_resources():
+            _end_before_children_are_joined()
             if self._context.get_start_method() == "fork":
                 _refuse_to_fork_with_subinterpreters()
             ours, theirs = socket.socketpair()
             self._channel = Channel(ours)
-            _channels.add(self._channel)
+            _workers.add(self)
             levels = records.levels() if self._forward_logging else None
-            with theirs:
+            with theirs, _allowed_children():
                 self._process = self._context.Process(
                     target=child.main,
                     args=(theirs, *self._initializer, self._finalizer, levels),
@@ -225,7 +227,7 @@ class _Process(DirectWorker):
                     raise
             _Process.started = True
         if self._stopped:
-            self._process.kill()
+            self._kill()
         self.wait()
         if (message := self._message) is None:
             said = f"a worker process {self._how_it_ended()} before it was ready"
@@ -269,7 +271,7 @@ class _Process(DirectWorker):
         except Corrupt as reason:
             self._message = None
             self._corrupt = str(reason)
-            self._process.kill()
+            self._kill()
 
     def read(self, task: Task) -> Any:
         kind, value = self._read()
@@ -310,21 +312,29 @@ class _Process(DirectWorker):
 
     def stop(self) -> bool:
         self._stopped = True
-        with contextlib.suppress(ValueError):  # it has been closed already
-            if self._process is not None and self._process.pid is not None:
-                self._process.kill()
+        self._kill()
         return True
+
+    def _kill(self) -> None:
+        """With the processes that it has started; not if it has been waited for, as its number may be
+        another's then."""
+        with contextlib.suppress(ValueError, AttributeError):  # it has been closed, or not been started
+            if self._process._popen.returncode is None:
+                _native.kill_tree(self._process.pid)
 
     def close(self) -> None:
         channel, process = self._channel, self._process
         if process is not None and process.pid is not None:
+            ended = False
             if channel is not None and not self._stopped:
                 self.end()
                 if self._finalizer is not None or self._forward_logging:
                     self.wait()  # as long as it takes; terminate() kills it
-                self._ended()
+                ended = self._ended()
+            if not ended:
+                self._kill()
             with _starting:
-                if process.exitcode is None:
+                if process.exitcode is None:  # it may have closed its files, and live
                     process.kill()
                 process.join()
                 process.close()
@@ -394,11 +404,58 @@ def _server_status() -> int | None:
     return None
 
 
+@contextlib.contextmanager
+def _allowed_children() -> Iterator[None]:
+    """multiprocessing allows a daemonic process no children, which would outlive it. Workers do not: they end
+    with their parent by themselves."""
+    config = multiprocessing.current_process()._config  # type: ignore[attr-defined]
+    before = dict(config)
+    # celery's workers have one of billiard's, which only billiard pickles
+    config.update(daemon=False, authkey=process.AuthenticationString(config["authkey"]))  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        config.pop("daemon")
+        config.update((name, before[name]) for name in ("daemon", "authkey") if name in before)
+
+
+_at_exit: multiprocessing.util.Finalize | None = None
+
+
+def _end_before_children_are_joined() -> None:
+    """A process of multiprocessing's joins its children at its end, and may call nothing of atexit's before:
+    pools that were left open would wait for calls for ever."""
+    global _at_exit
+    if _at_exit is None or not _at_exit.still_active():
+        _at_exit = multiprocessing.util.Finalize(None, shutdown._end, exitpriority=100)
+
+
 @forks.in_child
-def _forget_channels() -> None:
-    """In a forked child: its parent's ends of channels would keep the workers from seeing the parent's
-    end, and the lock is held by the very thread that forks a worker."""
+def _forget_the_parents() -> None:
+    """In a forked child: its parent's ends of channels would keep the workers from seeing the parent's end;
+    multiprocessing would take their exit status, and fail at the child's end as it cannot join them; and the
+    lock is held by the very thread that forks a worker."""
     global _starting
     _starting = EngineLock()
-    for channel in list(_channels):
-        channel.close()
+    for worker in list(_workers):
+        if worker._channel is not None:
+            worker._channel.close()
+        process._children.discard(worker._process)  # type: ignore[attr-defined]
+    _workers.clear()
+    _forget_server()
+
+
+def _forget_server() -> None:
+    """Has multiprocessing start a server of this process's own to fork from: it waits for the parent's as if
+    that were a child of this process, and fails (cpython#86354).
+
+    Its socket would be in the directory that the parent removes at its end.
+    """
+    resource_tracker._resource_tracker._lock._at_fork_reinit()  # type: ignore[attr-defined]
+    server: Any = forkserver._forkserver
+    server._lock._at_fork_reinit()
+    if server._forkserver_pid is not None:
+        with contextlib.suppress(OSError):  # the program may have closed it
+            os.close(server._forkserver_alive_fd)
+        server._forkserver_alive_fd = server._forkserver_pid = server._forkserver_address = None
+        multiprocessing.current_process()._config.pop("tempdir", None)  # type: ignore[attr-defined]
