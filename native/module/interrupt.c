@@ -8,7 +8,12 @@ static PyObject *send_exception(PyObject *Py_UNUSED(module), PyObject *args)
     if (!PyArg_ParseTuple(args, "kO:send_exception", &ident, &kind)) {
         return NULL;
     }
-    return PyBool_FromLong(PyThreadState_SetAsyncExc(ident, kind == Py_None ? NULL : kind));
+    return PyBool_FromLong(PyThreadState_SetAsyncExc(ident, kind));
+}
+
+static PyObject *recall_exception(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(args))
+{
+    return PyBool_FromLong(fl_recall_exception());
 }
 
 /* What dropped_hook makes. `self`: the exception to send again, and the hook for all others. In C, because
@@ -39,6 +44,7 @@ static PyObject *dropped_hook(PyObject *Py_UNUSED(module), PyObject *args)
 
 PyMethodDef fl_interrupt_functions[] = {
     {"send_exception", send_exception, METH_VARARGS, FL_DOC(module, send_exception)},
+    {"recall_exception", recall_exception, METH_NOARGS, FL_DOC(module, recall_exception)},
     {"dropped_hook", dropped_hook, METH_VARARGS, FL_DOC(module, dropped_hook)},
     {NULL, NULL, 0, NULL},
 };

@@ -72,6 +72,17 @@ def copy(target: WriteableBuffer, at: int, source: ReadableBuffer, /) -> None:
     Raises ValueError if they do not fit, and BufferError or TypeError for what is no buffer of that kind.
     """
 
+def kill_tree(pid: int, /) -> None:
+    """Kills a process and its descendants: the children that there are, and theirs. A process whose parent
+    had ended before is no descendant. Without /proc, or the kernel's lists of children in it, it kills the
+    process alone.
+    """
+
+def end_with(fd: int, /) -> None:
+    """Has the kernel end this process, whatever it does, when the other end of a pipe is closed, and kill its
+    descendants first. It uses SIGIO. OSError if the descriptor is no pipe, or the system has no such thing.
+    """
+
 def cores() -> Cores:
     """Count the processor cores, with affinity and CPU quota taken into account.
 
@@ -249,9 +260,12 @@ def process() -> tuple[int, int, int]:
 def in_main_interpreter() -> bool:
     """Whether this is the interpreter that the process began with."""
 
-def send_exception(ident: int, kind: type[BaseException] | None, /) -> bool:
-    """Has the thread raise it at its next step in Python; None takes back what has not arrived yet. False:
-    there is no such thread.
+def send_exception(ident: int, kind: type[BaseException], /) -> bool:
+    """Has the thread raise it at its next step in Python. False: there is no such thread."""
+
+def recall_exception() -> bool:
+    """Takes back what was sent to the calling thread and has not arrived. Whether there was anything; PyPy
+    always says so.
     """
 
 def dropped_hook(kind: type[BaseException], otherwise: Callable[[Any], object], /) -> Callable[[Any], object]:

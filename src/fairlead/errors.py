@@ -135,7 +135,8 @@ class DeadlockError(FairleadError, RuntimeError):
 
 
 class LoopClosedError(FairleadError, RuntimeError):
-    """The event loop of a task that waits has been closed; what it waited for was handed over."""
+    """The event loop of a task that waits has been closed; what it waited for was handed over. Or a call of a
+    pool was to return to a loop that has been closed."""
 
 
 class WrongProcessError(FairleadError, TypeError):

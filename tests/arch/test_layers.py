@@ -34,9 +34,9 @@ LAYERS: dict[str, set[str]] = {
     "pools.interpreter": {"pools.engine", "pools.serialization", "_native"},
     "pools.event_loop": {"pools.engine", "pools.serialization", "wait", "_native"},
     "pools.distributed": {"pools.engine", "pools.serialization", "_native"},
-    "pools.from_thread": set(),
+    "pools.from_thread": {"pools.engine"},
     "pools.executor": {"pools.engine", "pools.serialization", "pools.from_thread", "sync"},
-    "pools.choose": {"_native"},
+    "pools.choose": {"pools.interpreter", "_native"},
     "pools": {
         *("pools.engine", "pools.serialization", "pools.process", "pools.interpreter", "pools.event_loop"),
         *("pools.distributed", "pools.from_thread", "pools.executor", "pools.choose", "sync", "_native"),

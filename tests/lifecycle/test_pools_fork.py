@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from multiprocessing import forkserver, resource_tracker
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -18,7 +22,7 @@ from poolkinds import KINDS, Make, making
 from pooltasks import square
 
 from fairlead.errors import DeadlockError, PoolClosedError
-from fairlead.pools import ThreadPool
+from fairlead.pools import ProcessPool, ThreadPool, shared_pool
 from fairlead.pools.engine import aside
 
 LOCKS = (type(threading.Lock()), type(threading.RLock()))
@@ -193,3 +197,95 @@ def test_thread_of_a_forked_child_inherits_no_callbacks() -> None:
     finally:
         done.set()
         thread.join()
+
+
+def again_in_child(function: Callable[[], object]) -> None:
+    assert in_child(function) == 0
+
+
+def with_multiprocessing(function: Callable[[], object]) -> None:
+    process = multiprocessing.get_context("fork").Process(target=function)
+    process.start()
+    process.join(40)
+    assert process.exitcode == 0
+
+
+def own_pool() -> None:
+    with ProcessPool(1) as pool:
+        assert pool.submit(square, 3).result(40) == 9
+
+
+def shared() -> None:
+    assert shared_pool("processes", 1).submit(square, 3).result(40) == 9
+
+
+def own_processes() -> None:
+    """What the program does by itself, with the start method that pools use."""
+    process = multiprocessing.get_context("forkserver").Process(target=square, args=(3,))
+    process.start()
+    process.join(40)
+    assert process.exitcode == 0
+
+
+def joblibs() -> None:
+    joblib = pytest.importorskip("joblib")
+    importlib.import_module("fairlead.pools.joblib")
+    with joblib.parallel_config(backend="fairlead", n_jobs=2):
+        assert joblib.Parallel()(joblib.delayed(square)(n) for n in range(4)) == [0, 1, 4, 9]
+
+
+@pytest.mark.parametrize("work", [own_pool, shared, joblibs, own_processes])
+@pytest.mark.parametrize("fork", [again_in_child, with_multiprocessing])
+def test_forked_child_makes_processes_of_its_own(
+    work: Callable[[], None], fork: Callable[[Callable[[], object]], None]
+) -> None:
+    def both() -> None:
+        work()
+        again_in_child(work)
+
+    with ProcessPool(1) as pool:
+        assert pool.submit(square, 2).result() == 4
+        fork(both)
+        assert pool.submit(square, 4).result() == 16
+
+
+def test_locks_of_multiprocessing_that_a_starting_worker_holds_are_free_in_a_forked_child() -> None:
+    own_pool()
+    with held_elsewhere([forkserver._forkserver._lock, resource_tracker._resource_tracker._lock]):
+        again_in_child(own_pool)
+
+
+FORKED = """
+import os, sys
+from fairlead.pools import ProcessPool
+
+if __name__ == "__main__":
+    with ProcessPool(1, {method!r}) as pool:
+        pool.submit(abs, -1).result()
+        if {daemon}:
+            go, ended = os.pipe()
+        child = os.fork()
+        if child == 0:
+            if {daemon}:
+                os.close(ended)
+                assert os.read(go, 1) == b""  # the parent is gone, and what it removes
+            with ProcessPool(2, {method!r}) as own:
+                print(list(own.map(abs, range(-3, 0), chunksize=1)), flush=True)
+            sys.exit()
+        if not {daemon}:
+            print(os.waitpid(child, 0)[1], pool.submit(abs, -4).result())
+"""
+
+
+@pytest.mark.parametrize("daemon", [False, True])
+@pytest.mark.parametrize("method", ["forkserver", "spawn", "fork"])
+def test_forked_child_ends_as_any_program_and_goes_on_without_its_parent(
+    method: str, daemon: bool, tmp_path: Path
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(FORKED.format(method=method, daemon=daemon))
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", program], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.stderr == ""
+    assert done.stdout == "[3, 2, 1]\n" + "0 4\n" * (not daemon)

@@ -1,8 +1,10 @@
 """The life of a pool, explored: what engine/contract.py promises of its states, for every kind.
 
-A model knows of each task what it does (returns, raises, ends its worker, waits for a gate, has too little
-time) and what was done to it; hypothesis chooses what happens next. Nothing here depends on how fast things
-are: a task that must still be running waits for a file that the machine makes.
+A model knows of each task what it does (returns, raises, ends its worker, waits for a gate, for another task
+or for the pool's end, has too little time) and what was done to it; of workers, whether they start at once,
+wait for a gate first, which may take too long, or fail at first. Hypothesis chooses what happens next.
+Nothing here depends on how fast things are: a task that must still be running waits for a file that the
+machine makes.
 """
 
 from __future__ import annotations
@@ -28,16 +30,43 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
-from poolkinds import KINDS
+from poolkinds import KINDS, pass_time
 from pooltasks import negative_raises, square, wait_for
 from waiting import PATIENCE_S, until
 
-from fairlead.errors import PoolClosedError, TaskTimeoutError, WorkerDiedError
+from fairlead.errors import (
+    BrokenPoolError,
+    DeadlockError,
+    PoolClosedError,
+    TaskTimeoutError,
+    WorkerDiedError,
+)
 from fairlead.pools import Pool
+from fairlead.pools.engine.contract import Lost, Task, Worker
+from fairlead.pools.engine.worker_manager import WorkerManager
+from fairlead.pools.engine.worker_slots import this_thread
 
 pytestmark = pytest.mark.once
 
 WORKERS = 2
+IN_THREADS = {"threads", "async"}
+"""Kinds whose tasks can have the pool itself."""
+
+
+class Unlucky(Worker):
+    """Cannot be started."""
+
+    def start(self) -> None:
+        raise Lost("no worker to be had")
+
+    def run(self, task: Task) -> None:
+        raise NotImplementedError
+
+    def stop(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        pass
 
 
 class Life:
@@ -75,10 +104,21 @@ class PoolLife(RuleBasedStateMachine):
         self.lives: list[Life] = []
         self.gates = 0
         self.closed = self.dropped = self.terminated = False
+        self.late = False
+        """A start may have taken too long, and then the pool is broken."""
 
-    @initialize()
-    def start(self) -> None:
-        self.pool: Pool = KINDS[self.kind](**({} if self.kind == "sequential" else {"max_workers": WORKERS}))
+    @initialize(how=st.sampled_from(["at once", "gated", "unlucky"]))
+    def start(self, how: str) -> None:
+        given: dict[str, Any] = {"max_workers": WORKERS}
+        self.gated_start = how == "gated" and self.kind != "sequential"
+        if self.gated_start:
+            given |= {"initializer": wait_for, "initargs": (str(self.place / "0"),), "start_timeout": 3600}
+        self.pool: Pool = KINDS[self.kind](**given)
+        engine: Any = self.pool._engine
+        if how == "unlucky" and isinstance(engine, WorkerManager):
+            make = engine._make_worker
+            # that which a slot's own thread makes in the place of such a one starts
+            engine._make_worker = lambda: make() if this_thread.manager is engine else Unlucky()
 
     # tasks
 
@@ -137,11 +177,43 @@ class PoolLife(RuleBasedStateMachine):
             return self.submit(lambda end: isinstance(end, WorkerDiedError), os._exit, 3)
         return self.submit(lambda end: isinstance(end, SystemExit), sys.exit, 3)
 
+    @precondition(lambda self: self.is_open() and self.kind == "threads")
+    @rule(target=tasks, n=st.integers(0, 9))
+    def waiting_for_another(self, n: int) -> Life:
+        """Which the pool may be closed for, or broken, before it is submitted."""
+
+        def nested() -> int:
+            return self.pool.submit(square, n).result()
+
+        return self.submit(
+            lambda end: end == n * n or isinstance(end, PoolClosedError | BrokenPoolError | CancelledError),
+            nested,
+        )
+
+    @precondition(lambda self: self.is_open() and self.kind in IN_THREADS)
+    @rule(target=tasks)
+    def waiting_for_the_end(self) -> Life:
+        life = self.submit(lambda end: isinstance(end, DeadlockError), self.pool.shutdown)
+        self.pool.shutdown(wait=False)  # at once: its task may never begin
+        self.closed = True
+        return life
+
     @precondition(lambda self: self.closed)
     @rule()
     def refused(self) -> None:
-        with pytest.raises(PoolClosedError):
+        with pytest.raises((PoolClosedError, BrokenPoolError) if self.late else PoolClosedError):
             self.pool.submit(square, 2)
+
+    # workers
+
+    @precondition(lambda self: self.gated_start)
+    @rule()
+    def have_no_time_left(self) -> None:
+        """Neither tasks nor starts that have a time-out. A start that has ended may have been in time, and
+        the pool is closed in any case."""
+        pass_time(self.pool)
+        self.pool.shutdown(wait=False)
+        self.closed = self.late = True
 
     # what is done to them
 
@@ -161,12 +233,15 @@ class PoolLife(RuleBasedStateMachine):
         self.check(life)
 
     def open_gates(self) -> None:
+        (self.place / "0").touch()
         for life in self.lives:
             if life.gate is not None:
                 life.gate.touch()
 
     def check(self, life: Life) -> None:
         end = outcome(life.future)
+        if self.late and isinstance(end, BrokenPoolError):
+            return
         if life.cancelled:
             assert isinstance(end, CancelledError)
         elif self.dropped or self.terminated:
@@ -201,7 +276,7 @@ class PoolLife(RuleBasedStateMachine):
         numbers = self.pool.statistics()
         assert 0 <= numbers.running <= max(numbers.workers, len(self.lives))
         assert 0 <= numbers.queued <= len(self.lives)
-        assert numbers.started <= numbers.workers
+        assert numbers.started <= numbers.workers + len(self.lives), "one more for each that waits"
 
     def teardown(self) -> None:
         if not hasattr(self, "pool"):

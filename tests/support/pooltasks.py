@@ -68,6 +68,13 @@ def wait_for(path: str) -> str:
     return path
 
 
+def announce_and_hang(begun: str, fifo: str) -> None:
+    """In a call into C that no exception interrupts, until the FIFO is opened for writing."""
+    if not os.path.exists(begun):  # noqa: PTH110
+        os.mknod(begun)
+    os.close(os.open(fifo, os.O_RDONLY))
+
+
 def announce_and_spin(path: str) -> None:
     if not os.path.exists(path):  # noqa: PTH110
         os.mknod(path)  # in one step: who sees it may have this thread sent an exception at once

@@ -207,3 +207,13 @@ static inline int fl_finalizing(void)
     return Py_IsFinalizing();
 #endif
 }
+
+/* Whether an exception was sent to the calling thread that has not arrived. PyPy does not say. */
+static inline bool fl_exception_pending(void)
+{
+#ifdef PYPY_VERSION
+    return true;
+#else
+    return PyThreadState_Get()->async_exc != NULL;
+#endif
+}

@@ -34,6 +34,17 @@ uint64_t fl_process_space(void)
     return 0;
 }
 
+void fl_process_kill_tree(int pid)
+{
+    (void)pid;
+}
+
+int fl_process_end_with(int descriptor)
+{
+    (void)descriptor;
+    return ENOSYS;
+}
+
 fl_park_result fl_park_shared(fl_atomic(uint32_t) *word, uint32_t value, int64_t deadline)
 {
     return fl_park(word, value, deadline);

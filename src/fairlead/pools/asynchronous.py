@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
+from fairlead.pools.engine.contract import StartLimit
 from fairlead.pools.event_loop.engine import Loop
-from fairlead.pools.executor.base import Pool, checked, checked_callable, pool_name
+from fairlead.pools.executor.base import Pool, checked, checked_callable, checked_seconds, pool_name
 
 if TYPE_CHECKING:
     from fairlead.pools.engine.future import Future
@@ -38,6 +39,8 @@ class AsyncPool(Pool):
         thread_name_prefix: of its thread.
         finalizer: called on the loop when the pool ends, and awaited if it is a coroutine function. What it
             raises is logged.
+        start_timeout: seconds that the initializer may take; then the pool is broken, as if it had raised.
+            None for no limit.
     """
 
     _engine: Loop
@@ -50,11 +53,14 @@ class AsyncPool(Pool):
         initargs: tuple[Any, ...] = (),
         *,
         finalizer: Callable[[], object] | None = None,
+        start_timeout: float | None = None,
     ) -> None:
         checked_callable(initializer=initializer, finalizer=finalizer)
         number = WORKERS if max_workers is None else checked("max_workers", max_workers)
         initialize = None if initializer is None else (initializer, initargs)
-        self._begin(Loop(number, initialize, finalizer, pool_name(thread_name_prefix, "AsyncPool")))
+        name = pool_name(thread_name_prefix, "AsyncPool")
+        limit = StartLimit.of(checked_seconds("start_timeout", start_timeout), initializer)
+        self._begin(Loop(number, initialize, finalizer, name, limit))
 
     if TYPE_CHECKING:
 

@@ -1,68 +1,83 @@
 """From a call of ``await pool.run(...)`` back to the loop of the task that awaits it, as anyio has it.
 
-For pools that make their calls in threads of this interpreter: ThreadPool, and AsyncPool's plain functions
-excepted, whose thread has a loop of its own.
+For pools that make their calls in threads of this interpreter.
 """
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
-import contextvars
+import inspect
 import sys
+import threading
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from fairlead.errors import UsageError
+from fairlead.errors import DeadlockError, LoopClosedError, UsageError, WaitTimeoutError
+from fairlead.pools.engine.contract import CALLER
 
 T = TypeVar("T")
 
-_caller: contextvars.ContextVar[Any] = contextvars.ContextVar("fairlead_caller")
+CHECK_S = 0.25
+"""How often a thread that waits checks whether the loop is still there."""
+STOPPED_S = 5.0
+"""How long a loop may stand still that has been stopped and not closed: it may be started again."""
 
 
 class Caller:
     """While it is entered, tasks that are submitted know the running loop as their caller's."""
 
     def __enter__(self) -> None:
-        self._token = _caller.set(_running())
+        self._token = CALLER.set(_running())
 
     def __exit__(self, *_: object) -> None:
-        _caller.reset(self._token)
+        CALLER.reset(self._token)
 
 
 def _running() -> Any:
-    """Asyncio's loop, or trio's token."""
-    asyncio = sys.modules.get("asyncio")
-    if asyncio is not None and (loop := asyncio._get_running_loop()) is not None:
-        return loop
-    if "trio" in sys.modules:
-        with contextlib.suppress(RuntimeError):  # some other library's
-            return sys.modules["trio"].lowlevel.current_trio_token()
-    return None
+    """Trio's token, or asyncio's loop, which in trio's guest mode runs underneath."""
+    trio, asyncio = sys.modules.get("trio.lowlevel"), sys.modules.get("asyncio.events")
+    # another thread may be importing them
+    in_trio = getattr(trio, "in_trio_task", None)
+    if trio is not None and in_trio is not None and in_trio():
+        return trio.current_trio_token()
+    running = getattr(asyncio, "_get_running_loop", None)
+    return None if running is None else running()
 
 
 def run(fn: Callable[..., Awaitable[T]], /, *args: Any) -> T:
-    """Calls a coroutine function in the caller's loop, and waits for its result."""
-    loop = _loop()
+    """Calls a coroutine function in the caller's loop, and waits for its result.
+
+    Raises:
+        LoopClosedError: the loop is closed, or was closed before the call had ended.
+        DeadlockError: the loop runs in this very thread, as with SequentialPool.
+        WaitTimeoutError: the loop was stopped, and has stood still for 5 s; the call is cancelled.
+        UsageError: no task of asyncio or trio awaits this call.
+    """
+    loop = CALLER.get(None)
+    if loop is None:
+        raise UsageError(
+            "there is no event loop to return to: from_thread works in calls of `await pool.run(...)`, in "
+            "asyncio and trio, that are made in a thread of the loop's interpreter"
+        )
+    if loop is _running():
+        raise DeadlockError(
+            "from_thread would wait for the event loop of its own thread: call the function itself"
+        )
     asyncio = sys.modules.get("asyncio")
     if asyncio is not None and isinstance(loop, asyncio.AbstractEventLoop):
-
-        async def called() -> T:
-            return await fn(*args)
-
-        coroutine = called()
-        try:
-            future = asyncio.run_coroutine_threadsafe(coroutine, loop)
-        except RuntimeError:  # the loop is closed
-            coroutine.close()
-            raise
-        result: T = future.result()
-    else:
-        result = sys.modules["trio"].from_thread.run(fn, *args, trio_token=loop)
+        return _run_in_asyncio(asyncio, loop, fn, args)
+    trio = sys.modules["trio"]
+    try:
+        result: T = trio.from_thread.run(fn, *args, trio_token=loop)
+    except trio.RunFinishedError:
+        raise _closed() from None
     return result
 
 
 def run_sync(fn: Callable[..., T], /, *args: Any) -> T:
-    """Calls a function in the thread of the caller's loop, and waits for its result."""
+    """Calls a function in the thread of the caller's loop, and waits for its result. Raises as ``run``."""
 
     async def called() -> T:
         return fn(*args)
@@ -70,8 +85,54 @@ def run_sync(fn: Callable[..., T], /, *args: Any) -> T:
     return run(called)
 
 
-def _loop() -> Any:
-    loop = _caller.get(None)
-    if loop is None:
-        raise UsageError("there is no event loop to return to: this is not a call of `await pool.run(...)`")
-    return loop
+def _closed() -> LoopClosedError:
+    return LoopClosedError("the event loop of the task that awaits this call has been closed")
+
+
+def _run_in_asyncio(asyncio: Any, loop: Any, fn: Callable[..., Awaitable[T]], args: tuple[Any, ...]) -> T:
+    waits = True
+
+    async def called() -> T:
+        if not waits:
+            raise asyncio.CancelledError
+        return await fn(*args)
+
+    coroutine = called()
+    try:
+        future: concurrent.futures.Future[T] = asyncio.run_coroutine_threadsafe(coroutine, loop)
+        try:
+            _wait(loop, future)
+            return future.result()
+        finally:
+            waits = False
+            future.cancel()  # of no effect if it has ended
+    except RuntimeError:
+        if loop.is_closed() and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+            coroutine.close()  # Python warns of a coroutine that never begins
+            raise _closed() from None
+        raise
+
+
+def _wait(loop: Any, future: concurrent.futures.Future[Any]) -> None:
+    """Until it has ended. A loop that is run for moments only, as beside a GUI's, does not stand still."""
+    turned = threading.Event()
+    stopped_at = time.monotonic()
+    while True:
+        try:
+            future.exception(CHECK_S)
+        except TimeoutError:
+            if loop.is_closed():
+                raise _closed() from None
+            if loop.is_running() or turned.is_set():
+                turned.clear()
+                stopped_at = time.monotonic()
+            elif time.monotonic() - stopped_at >= STOPPED_S:
+                raise WaitTimeoutError(
+                    "the event loop of the task that awaits this call was stopped, and not started again "
+                    f"within {STOPPED_S:g} s; the call is cancelled"
+                ) from None
+            else:
+                with contextlib.suppress(RuntimeError):  # closed meanwhile
+                    loop.call_soon_threadsafe(turned.set)
+        else:
+            return

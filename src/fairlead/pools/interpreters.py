@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fairlead.errors import UnsupportedInterpreterError
+from fairlead.pools.engine.contract import StartLimit
 from fairlead.pools.executor.base import (
     Pool,
     checked,
@@ -44,9 +45,12 @@ class InterpreterPool(Pool):
             A worker that is stopped has no time for it.
         idle_timeout: seconds without a task after which a worker ends; None for never.
         forward_logging: whether this program's loggers, and so its handlers, handle what workers log.
+        start_timeout: seconds that a worker's start may take, its imports and the initializer included; then
+            the pool is broken, as if the initializer had raised, and leaves the worker behind. None for no
+            limit.
 
     Raises:
-        UnsupportedInterpreterError: this is not CPython 3.13 or newer.
+        UnsupportedInterpreterError: this is not CPython 3.13 or newer, or tracemalloc is tracing, before 3.15.
     """
 
     def __init__(
@@ -60,12 +64,15 @@ class InterpreterPool(Pool):
         finalizer: Callable[[], object] | None = None,
         idle_timeout: float | None = None,
         forward_logging: bool = False,
+        start_timeout: float | None = None,
     ) -> None:
         _check_interpreter()
         checked_callable(initializer=initializer, finalizer=finalizer)
+        from fairlead.pools.interpreter import tracing
         from fairlead.pools.interpreter.engine import Interpreters
         from fairlead.pools.interpreter.serialization import shipped
 
+        tracing.check()
         workers = checked_workers(max_workers)
         hooks = shipped("initializer", initializer, initargs), shipped("finalizer", finalizer, ())
         most = 0 if max_tasks_per_child is None else checked("max_tasks_per_child", max_tasks_per_child)
@@ -75,6 +82,7 @@ class InterpreterPool(Pool):
             Interpreters(
                 workers, hooks, name=name, most_tasks=most, idle_timeout=idle_s,
                 forward_logging=forward_logging,
+                start_limit=StartLimit.of(checked_seconds("start_timeout", start_timeout), initializer),
             )
         )  # fmt: skip
 

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import multiprocessing
+import multiprocessing.util
 import os
 import signal
 import socket
 import sys
 import time
 import weakref
-from collections.abc import Callable
-from multiprocessing import forkserver
+from collections.abc import Callable, Iterator
+from multiprocessing import forkserver, process, resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
 from types import TracebackType
 from typing import Any, Literal
 
+from fairlead import _native
 from fairlead.errors import SerializationError, UnsupportedPlatformError, UsageError
-from fairlead.pools.engine import forks
-from fairlead.pools.engine.contract import Broken, DirectWorker, Lost, Task, Unread
+from fairlead.pools.engine import forks, shutdown
+from fairlead.pools.engine.contract import Broken, DirectWorker, Lost, StartLimit, Task, Unread
 from fairlead.pools.engine.direct_manager import DirectManager
 from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.executor.base import (
@@ -41,12 +44,13 @@ from fairlead.pools.serialization.messages import Message, Parts, pickled
 
 StartMethod = Literal["forkserver", "spawn", "fork"]
 
+NO_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOBUFS}
 GRACE_S = 5.0
 """What an idle worker is given to end by itself."""
 _starting = EngineLock()
 """Held by threads that start processes, as forks at once would inherit each other's ends of sockets; and by
 threads that ask for an exit status, as a start does that for all children."""
-_channels: weakref.WeakSet[Channel] = weakref.WeakSet()
+_workers: weakref.WeakSet[_Process] = weakref.WeakSet()
 
 
 class ProcessPool(Pool):
@@ -75,6 +79,8 @@ class ProcessPool(Pool):
         idle_timeout: seconds without a task after which a worker ends; None for never.
         forward_logging: whether this program's loggers, and so its handlers, handle what workers log: before
             the result of the task that has logged it.
+        start_timeout: seconds that a worker's start may take, its imports and the initializer included; then
+            it is killed and the pool is broken, as if the initializer had raised. None for no limit.
     """
 
     def __init__(
@@ -89,6 +95,7 @@ class ProcessPool(Pool):
         finalizer: Callable[[], object] | None = None,
         idle_timeout: float | None = None,
         forward_logging: bool = False,
+        start_timeout: float | None = None,
     ) -> None:
         if sys.platform != "linux":
             raise UnsupportedPlatformError(
@@ -116,6 +123,7 @@ class ProcessPool(Pool):
                 else checked("max_tasks_per_child", max_tasks_per_child),
                 idle_timeout=checked_seconds("idle_timeout", idle_timeout),
                 call_cost_s=100e-6,
+                start_limit=StartLimit.of(checked_seconds("start_timeout", start_timeout), initializer),
             )
         )
 
@@ -165,6 +173,8 @@ class _Process(DirectWorker):
     by_value = not any(getattr(sys.modules["__main__"], name, None) for name in ("__file__", "__spec__"))
     """Whether functions of __main__ go by value: it is no file, or workers have been found not to know
     them."""
+    started = False
+    """Whether one could be started yet."""
 
     def __init__(
         self,
@@ -199,15 +209,16 @@ class _Process(DirectWorker):
 
     def start(self) -> None:
         child.end_if_imported_by_a_worker()
-        with _starting:
+        with _starting, _lost_without_resources():
+            _end_before_children_are_joined()
             if self._context.get_start_method() == "fork":
                 _refuse_to_fork_with_subinterpreters()
             ours, theirs = socket.socketpair()
             self._channel = Channel(ours)
-            _channels.add(self._channel)
+            _workers.add(self)
             self._word = SharedWord()
             levels = records.levels() if self._forward_logging else None
-            with theirs:
+            with theirs, _allowed_children():
                 self._process = self._context.Process(
                     target=child.main,
                     args=(theirs, self._word, *self._initializer, self._finalizer, levels),
@@ -224,8 +235,9 @@ class _Process(DirectWorker):
                     raise
                 finally:
                     self._word.sent()
+            _Process.started = True
         if self._stopped:
-            self._process.kill()
+            self._kill()
         self.wait()
         if (message := self._message) is None:
             said = f"a worker process {self._how_it_ended()} before it was ready"
@@ -280,7 +292,7 @@ class _Process(DirectWorker):
         except Corrupt as reason:
             self._message = None
             self._corrupt = str(reason)
-            self._process.kill()
+            self._kill()
 
     def read(self, task: Task) -> Any:
         kind, value = self._read(task)
@@ -327,21 +339,29 @@ class _Process(DirectWorker):
 
     def stop(self) -> bool:
         self._stopped = True
-        with contextlib.suppress(ValueError):  # it has been closed already
-            if self._process is not None and self._process.pid is not None:
-                self._process.kill()
+        self._kill()
         return True
+
+    def _kill(self) -> None:
+        """With the processes that it has started; not if it has been waited for, as its number may be
+        another's then."""
+        with contextlib.suppress(ValueError, AttributeError):  # it has been closed, or not been started
+            if self._process._popen.returncode is None:
+                _native.kill_tree(self._process.pid)
 
     def close(self) -> None:
         channel, process = self._channel, self._process
         if process is not None and process.pid is not None:
+            ended = False
             if channel is not None and not self._stopped:
                 self.end()
                 if self._finalizer is not None or self._forward_logging:
                     self.wait()  # as long as it takes; terminate() kills it
-                self._ended()
+                ended = self._ended()
+            if not ended:
+                self._kill()
             with _starting:
-                if process.exitcode is None:
+                if process.exitcode is None:  # it may have closed its files, and live
                     process.kill()
                 process.join()
                 process.close()
@@ -366,6 +386,19 @@ class _Process(DirectWorker):
         if code < 0:
             return f"{pid} was killed by {signal.Signals(-code).name}"
         return f"{pid} exited with status {code}"
+
+
+@contextlib.contextmanager
+def _lost_without_resources() -> Iterator[None]:
+    """Raises Lost where a process cannot be started now, and may be later."""
+    try:
+        yield
+    except (OSError, EOFError, MemoryError) as error:
+        # EOFError, EPIPE: the server of "forkserver" is gone, which was there before, and another is tried
+        gone = isinstance(error, EOFError | BrokenPipeError) and _Process.started
+        if gone or isinstance(error, MemoryError) or getattr(error, "errno", None) in NO_RESOURCES:
+            raise Lost(f"a worker process cannot be started: {error!r}") from error
+        raise
 
 
 class _Unguarded(Broken):
@@ -400,11 +433,58 @@ def _server_status() -> int | None:
     return None
 
 
+@contextlib.contextmanager
+def _allowed_children() -> Iterator[None]:
+    """multiprocessing allows a daemonic process no children, which would outlive it. Workers do not: they end
+    with their parent by themselves."""
+    config = multiprocessing.current_process()._config  # type: ignore[attr-defined]
+    before = dict(config)
+    # celery's workers have one of billiard's, which only billiard pickles
+    config.update(daemon=False, authkey=process.AuthenticationString(config["authkey"]))  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        config.pop("daemon")
+        config.update((name, before[name]) for name in ("daemon", "authkey") if name in before)
+
+
+_at_exit: multiprocessing.util.Finalize | None = None
+
+
+def _end_before_children_are_joined() -> None:
+    """A process of multiprocessing's joins its children at its end, and may call nothing of atexit's before:
+    pools that were left open would wait for calls for ever."""
+    global _at_exit
+    if _at_exit is None or not _at_exit.still_active():
+        _at_exit = multiprocessing.util.Finalize(None, shutdown._end, exitpriority=100)
+
+
 @forks.in_child
-def _forget_channels() -> None:
-    """In a forked child: its parent's ends of channels would keep the workers from seeing the parent's
-    end, and the lock is held by the very thread that forks a worker."""
+def _forget_the_parents() -> None:
+    """In a forked child: its parent's ends of channels would keep the workers from seeing the parent's end;
+    multiprocessing would take their exit status, and fail at the child's end as it cannot join them; and the
+    lock is held by the very thread that forks a worker."""
     global _starting
     _starting = EngineLock()
-    for channel in list(_channels):
-        channel.close()
+    for worker in list(_workers):
+        if worker._channel is not None:
+            worker._channel.close()
+        process._children.discard(worker._process)  # type: ignore[attr-defined]
+    _workers.clear()
+    _forget_server()
+
+
+def _forget_server() -> None:
+    """Has multiprocessing start a server of this process's own to fork from: it waits for the parent's as if
+    that were a child of this process, and fails (cpython#86354).
+
+    Its socket would be in the directory that the parent removes at its end.
+    """
+    resource_tracker._resource_tracker._lock._at_fork_reinit()  # type: ignore[attr-defined]
+    server: Any = forkserver._forkserver
+    server._lock._at_fork_reinit()
+    if server._forkserver_pid is not None:
+        with contextlib.suppress(OSError):  # the program may have closed it
+            os.close(server._forkserver_alive_fd)
+        server._forkserver_alive_fd = server._forkserver_pid = server._forkserver_address = None
+        multiprocessing.current_process()._config.pop("tempdir", None)  # type: ignore[attr-defined]

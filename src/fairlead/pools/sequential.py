@@ -10,7 +10,7 @@ from fairlead.errors import TaskTimeoutError
 from fairlead.pools.engine.contract import Task, broken
 from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.scheduler import Counts, TaskScheduler
-from fairlead.pools.executor.base import Pool, checked_callable
+from fairlead.pools.executor.base import Pool, checked, checked_callable
 from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.pools.serialization.failure import Failure
 from fairlead.pools.threads import ThreadWorker
@@ -25,15 +25,23 @@ class SequentialPool(Pool):
     A task cannot be stopped or cancelled, because nothing else runs meanwhile. One that took longer than its
     time-out raises TaskTimeoutError when it has ended, and is not retried. The initializer is called before
     the first call, and the finalizer by the pool's end.
+
+    Args:
+        max_workers: there is one, whatever this says: so any kind can be asked for by one line of code.
+        initializer: called before the first call. If it raises, the pool is broken.
+        finalizer: called by the pool's end.
     """
 
     def __init__(
         self,
+        max_workers: int | None = None,
         *,
         initializer: Callable[..., object] | None = None,
         initargs: tuple[Any, ...] = (),
         finalizer: Callable[[], object] | None = None,
     ) -> None:
+        if max_workers is not None:
+            checked("max_workers", max_workers)
         checked_callable(initializer=initializer, finalizer=finalizer)
         self._begin(_AtOnce(ThreadWorker(initializer, initargs, finalizer, interrupt=False)))
 

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from fairlead._native import send_exception
+from fairlead._native import recall_exception
 from fairlead.pools.engine import shutdown
-from fairlead.pools.engine.contract import Task, Worker
+from fairlead.pools.engine.contract import StartLimit, Task, Worker
 from fairlead.pools.engine.finalizer import finalize
 from fairlead.pools.engine.stopped import send_stop
 from fairlead.pools.engine.worker_manager import WorkerManager
@@ -41,6 +41,8 @@ class ThreadPool(Pool):
         interrupt: whether calls that are cancelled or whose time is up are stopped by an exception.
         finalizer: called in each thread after its last task. What it raises is logged.
         idle_timeout: seconds without a task after which a thread ends; None for never.
+        start_timeout: seconds that the initializer may take in a thread; then the pool is broken, as if it
+            had raised, and leaves that thread behind. None for no limit.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class ThreadPool(Pool):
         interrupt: bool = False,
         finalizer: Callable[[], object] | None = None,
         idle_timeout: float | None = None,
+        start_timeout: float | None = None,
     ) -> None:
         checked_callable(initializer=initializer, finalizer=finalizer)
         self._begin(
@@ -68,6 +71,7 @@ class ThreadPool(Pool):
                 idle_timeout=checked_seconds("idle_timeout", idle_timeout),
                 in_thread=True,
                 call_cost_s=5e-6,
+                start_limit=StartLimit.of(checked_seconds("start_timeout", start_timeout), initializer),
             )
         )
 
@@ -108,7 +112,7 @@ class ThreadWorker(Worker):
         return False
 
     def settle(self) -> None:
-        send_exception(self._ident, None)
+        recall_exception()
 
     def close(self) -> None:
         if self._started:

@@ -31,6 +31,7 @@ from waiting import until
 
 from fairlead import errors
 from fairlead.pools import ThreadPool
+from fairlead.pools import pool as make_pool
 
 pytestmark = pytest.mark.pypy
 
@@ -187,10 +188,17 @@ def test_workers_are_made_as_they_are_needed(several: Make) -> None:
     ],
 )
 def test_pool_of_what_cannot_be_is_refused(
-    several: Make, given: dict[str, Any], error: type[Exception], says: str
+    make: Make, given: dict[str, Any], error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error, match=says):
-        several(**given)
+        make(**given)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pool_of_any_kind_is_made_by_its_name_and_a_number(kind: str) -> None:
+    with make_pool(kind, 2) as pool:
+        assert pool.submit(square, 3).result() == 9
+        assert pool.workers == (1 if kind == "sequential" else 2)
 
 
 @pytest.mark.parametrize(

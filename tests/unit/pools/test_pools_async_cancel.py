@@ -349,3 +349,33 @@ def test_terminate_ends_a_loop_whose_coroutine_refuses_to_end(monkeypatch: pytes
     pool.terminate()
     assert future.cancelled()
     pool.shutdown(timeout=LIMIT_S)
+
+
+@pytest.mark.parametrize("waits_first", [False, True])
+def test_coroutine_that_is_cancelled_while_it_computes_cleans_up_without_another_cancellation(
+    pool: AsyncPool, waits_first: bool
+) -> None:
+    begun, cancelled, seen = threading.Event(), Event(), list[str]()
+
+    async def computes_and_cleans_up() -> None:
+        if waits_first:
+            await asyncio.sleep(0)
+        try:
+            begun.set()
+            while True:
+                pass
+        except BaseException as error:
+            seen.append(type(error).__name__)
+            raise
+        finally:
+            await cancelled.wait_async()
+            for _ in range(3):
+                await asyncio.sleep(0)
+            seen.append("cleaned up")
+
+    future = pool.submit(computes_and_cleans_up)
+    assert begun.wait(LIMIT_S)
+    assert future.cancel()
+    cancelled.set()
+    until(lambda: not pool._engine._alive)
+    assert seen == ["Stopped", "cleaned up"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextvars
-import gc
 import multiprocessing
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from waiting import run, until, until_async
 
 import fairlead
 from fairlead import errors
-from fairlead.pools import ProcessPool, SequentialPool, ThreadPool, check_cancelled, from_thread
+from fairlead.pools import ProcessPool, SequentialPool, ThreadPool, check_cancelled
 
 pytestmark = pytest.mark.pypy
 
@@ -136,61 +135,6 @@ def test_context_variables_travel_with_run(kind: str) -> None:
 
     with KINDS[kind]() as pool:
         assert run(main()) == "travelled"
-
-
-@pytest.mark.parametrize(
-    ("run", "checkpoint"), [(run, lambda: asyncio.sleep(0)), (trio_run, trio.lowlevel.checkpoint)]
-)
-def test_call_goes_back_to_the_loop_that_awaits_it(
-    run: Callable[..., Any], checkpoint: Callable[[], Awaitable[None]]
-) -> None:
-    async def where(n: int) -> tuple[int, int]:
-        await checkpoint()
-        return n, threading.get_ident()
-
-    def work() -> tuple[tuple[int, int], int, int]:
-        return from_thread.run(where, 3), from_thread.run_sync(threading.get_ident), threading.get_ident()
-
-    async def main() -> tuple[tuple[int, int], int, int]:
-        return await pool.run(work)
-
-    with ThreadPool(1) as pool:
-        (n, there), synchronous, inside = run(main())
-        assert (n, there, synchronous) == (3, threading.get_ident(), threading.get_ident())
-        assert inside != there
-        with pytest.raises(errors.UsageError, match="no event loop to return to"):
-            pool.submit(from_thread.run_sync, threading.get_ident).result()
-
-
-def test_call_that_outlives_its_loop_raises_and_leaves_no_coroutine(monkeypatch: pytest.MonkeyPatch) -> None:
-    unraisable: list[Any] = []
-    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
-    begun, over = threading.Event(), threading.Event()
-    said: list[str] = []
-
-    async def never_begun() -> None:
-        raise AssertionError
-
-    def work() -> None:
-        begun.set()
-        over.wait(20)
-        with pytest.raises(RuntimeError) as raised:
-            from_thread.run(never_begun)
-        said.append(str(raised.value))
-
-    async def main() -> None:
-        calling = asyncio.create_task(pool.run(work))
-        while not begun.is_set():
-            await asyncio.sleep(0)
-        calling.cancel()
-
-    with ThreadPool(1) as pool:
-        run(main())
-        over.set()
-    until(lambda: said)  # a pool does not wait for a call whose task was cancelled
-    assert said == ["Event loop is closed"]
-    gc.collect()
-    assert not unraisable
 
 
 # tasks that co-operate

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import operator
 import os
+import subprocess
 import sys
 import threading
 import weakref
@@ -226,3 +227,46 @@ def test_time_does_not_run_while_a_task_waits_for_a_further_attempt(
         pass_time(pool)
         gate.touch()
         assert task.result(20) is True
+
+
+TRACED = """
+import sys, tracemalloc
+from fairlead import errors
+from fairlead.pools import InterpreterPool, pool
+from fairlead.pools.choose import rules
+
+def compute(n):
+    return sum(len(str(i)) for i in range(n))
+
+when = sys.argv[1]
+if when == "before":
+    tracemalloc.start()
+    try:
+        InterpreterPool(1)
+    except errors.UnsupportedInterpreterError as error:
+        assert "tracemalloc.stop()" in str(error)
+    assert "tracemalloc" in rules.no_interpreters()
+else:
+    for _ in range(3):
+        with InterpreterPool(2) as made:
+            want = list(map(compute, range(90)))
+            assert list(made.map(compute, range(90))) == want
+            tracemalloc.start()
+            assert list(made.map(compute, range(90))) == want
+            tracemalloc.take_snapshot()
+        if when == "after":
+            tracemalloc.stop()
+        else:
+            break
+print("well")
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after", "until the end"])
+def test_tracing_of_memory_crashes_no_program(when: str, tmp_path: Path) -> None:
+    if when == "before" and sys.version_info >= (3, 15):
+        pytest.skip("interpreters and tracemalloc get on there")
+    program = tmp_path / "traced.py"
+    program.write_text(TRACED)
+    done = subprocess.run([sys.executable, program, when], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "well\n"), done.stderr

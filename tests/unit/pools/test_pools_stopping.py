@@ -17,7 +17,8 @@ from pooltasks import announce_and_spin, spin, spin_below, spin_in_deallocators,
 from waiting import until
 
 from fairlead import errors
-from fairlead.pools.engine.contract import Task
+from fairlead.pools.engine.contract import Options, Task
+from fairlead.pools.engine.future import Future
 from fairlead.pools.engine.worker_manager import WorkerManager
 from fairlead.pools.engine.worker_slots import WorkerSlot
 
@@ -256,3 +257,11 @@ def test_pool_that_is_closed_and_not_waited_for_leaves_no_thread(several: Make) 
     assert pool.with_options(timeout=60).submit(square, 3).result() == 9
     pool.shutdown(wait=False)
     until(lambda: set(threading.enumerate()) <= others)
+
+
+def test_task_is_begun_once_by_all_threads_that_have_found_it_queued() -> None:
+    """A worker that takes it from the queue, and one that is about to wait for it."""
+    task = Task(Future(), square, (2,), {}, Options())
+    assert task.begin()
+    assert not task.begin()
+    assert task.attempts == 1

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include "gil/interpreter/compat.h"
 #include "machine/atomic.h"
 
 #ifdef PYPY_VERSION
@@ -102,6 +103,13 @@ PyObject *fl_caught(void)
 void fl_raise_again(PyObject *error)
 {
     PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(error)), error, PyException_GetTraceback(error));
+}
+
+bool fl_recall_exception(void)
+{
+    bool pending = fl_exception_pending();
+    PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), NULL);
+    return pending;
 }
 
 /* In the main thread, between two instructions of Python. */

@@ -59,6 +59,10 @@ static inline PyObject *fl_none(int outcome)
 PyObject *fl_caught(void);
 void fl_raise_again(PyObject *error);
 
+/* Takes back what was sent to this thread by PyThreadState_SetAsyncExc and has not arrived: whether there was
+   anything. */
+bool fl_recall_exception(void);
+
 /* With an exception set where none can be raised, as that of a signal handler in what the mailbox calls of
    the loop: it is raised at this thread's next instruction of Python. Where handlers do not run it is an
    error of the loop's side, and unraisable. */

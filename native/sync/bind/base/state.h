@@ -106,6 +106,7 @@
     X(clock)                                                                                               \
     X(copy)                                                                                                \
     X(cores)                                                                                               \
+    X(process)                                                                                             \
     X(usage)                                                                                               \
     X(simulate)                                                                                            \
     X(operation)                                                                                           \

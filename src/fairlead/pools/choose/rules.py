@@ -6,6 +6,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
+from fairlead.pools.interpreter import tracing
+
 MOSTLY = 0.7
 """A call that waits for more of its time than this is one that waits: a second thread of Python that computes
 leaves it half of the GIL, and so busy for more than the rest."""
@@ -41,7 +43,7 @@ def no_interpreters() -> str | None:
     """Why a pool of interpreters cannot be chosen here; None if it can."""
     if sys.version_info < (3, 13):
         return "they need Python 3.13"
-    return None
+    return tracing.why_not()
 
 
 def refused(modules: Mapping[str, str]) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 from distributed.diagnostics.plugin import WorkerPlugin
 from distributed.protocol import dask_deserialize, dask_serialize
 
-from fairlead._native import send_exception
+from fairlead._native import recall_exception
 from fairlead.pools.engine.stopped import Stopped, send_stop
 from fairlead.pools.serialization import calls, contexts
 from fairlead.pools.serialization.failure import Failure
@@ -115,7 +115,7 @@ def _leave(number: str) -> None:
             if _running.pop(number, None) is None:
                 while number not in _sent:
                     time.sleep(0)
-                send_exception(threading.get_ident(), None)
+                recall_exception()
         except Stopped:
             continue
         break

@@ -36,15 +36,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from fairlead.errors import BrokenPoolError, WorkerDiedError
+from fairlead.errors import BrokenPoolError, WaitTimeoutError, WorkerDiedError
 from fairlead.pools.engine.future import Future
 
 if TYPE_CHECKING:
     from fairlead.pools.engine.scheduler import TaskScheduler
 
 Function = Callable[..., Any]
+
+CALLER: contextvars.ContextVar[Any] = contextvars.ContextVar("fairlead_caller")
+"""The loop, or trio's token, of the task that awaits this call: see from_thread.py. Never sent elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,9 @@ class Options:
     """Seconds that one attempt may run."""
     retries: int = 0
     """Further attempts after a worker was lost or the time was up."""
-    context: bool | tuple[contextvars.ContextVar[Any], ...] = False
-    """Context variables that the task sees as they were at its submission: none, all, or these."""
+    context: bool | Literal["here"] | tuple[contextvars.ContextVar[Any], ...] = False
+    """Context variables that the task sees as they were at its submission: none, all, these, or, as in
+    ``run()``, all if the call is made in this interpreter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,27 @@ class Statistics:
     bytes_out: int
     """Sent to workers; 0 where nothing is."""
     bytes_in: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartLimit:
+    """How long a worker's start may take, its initializer included."""
+
+    seconds: float
+    initializer: str
+
+    @classmethod
+    def of(cls, seconds: float | None, initializer: Callable[..., object] | None) -> StartLimit | None:
+        if seconds is None:
+            return None
+        name = getattr(initializer, "__qualname__", None) or type(initializer).__qualname__
+        return cls(seconds, "" if initializer is None else f", with its initializer {name}(),")
+
+    def exceeded(self) -> WaitTimeoutError:
+        return WaitTimeoutError(
+            f"the start of a worker{self.initializer} has not ended within start_timeout={self.seconds:g} s; "
+            "raise that if it needs longer"
+        )
 
 
 class Broken(BrokenPoolError, BrokenExecutor):
@@ -120,12 +145,14 @@ class Unread(Lost):
         return True
 
 
-def _context(wanted: bool | tuple[contextvars.ContextVar[Any], ...]) -> contextvars.Context:
+def _context(
+    wanted: bool | Literal["here"] | tuple[contextvars.ContextVar[Any], ...],
+) -> contextvars.Context:
     here = contextvars.copy_context()
-    if wanted is True or wanted is False:
+    if not isinstance(wanted, tuple):
         return here
     chosen = contextvars.Context()
-    for variable in wanted:
+    for variable in (*wanted, CALLER):
         if variable in here:
             chosen.run(variable.set, here[variable])
     return chosen
@@ -171,13 +198,18 @@ class Task:
         """Of the attempt that runs, if it has a time-out."""
 
     def begin(self) -> bool:
-        """Whether it may be run now by the caller: not if it was cancelled, or if another runs it
-        already."""
-        if self.attempts == 0 and not self.future.begin():
+        """Begins its first attempt, which the caller is to make; False if it was cancelled, or if another
+        thread has begun it."""
+        if not self.future.begin():
             return False
-        self.attempts += 1
+        self.attempts = 1
         self.began_ns = time.monotonic_ns()
         return True
+
+    def begin_again(self) -> None:
+        """By the thread that has taken it from between two attempts."""
+        self.attempts += 1
+        self.began_ns = time.monotonic_ns()
 
     def call(self) -> Any:
         """Calls the function here, in the task's context."""

@@ -25,17 +25,18 @@ finalizer, which closes its engine, may run wherever objects are freed.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from fairlead.errors import PoolClosedError, TaskTimeoutError
+from fairlead.errors import DeadlockError, PoolClosedError, TaskTimeoutError
 from fairlead.pools.engine import aside, shutdown
-from fairlead.pools.engine.contract import Broken, Function, Statistics, Task, broken
+from fairlead.pools.engine.contract import Broken, Function, StartLimit, Statistics, Task, broken
 from fairlead.pools.engine.deadlines import DeadlineTimer
 from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.stopped import Stopped
@@ -44,6 +45,33 @@ T = TypeVar("T")
 
 MOST_UNREAD = 10
 """So many workers in a row may be gone before they have read a task."""
+
+
+MOST_FAILED_STARTS = 10
+"""So many starts in a row that fail by no fault of the pool's break it, if it has no other worker."""
+PAUSE_S = 0.01
+"""Before the second start; it doubles with each."""
+LONGEST_PAUSE_S = 0.25
+
+
+class HasDeadline(Protocol):
+    """An attempt or a start."""
+
+    deadline: float
+
+
+class WorkerStart(HasDeadline, Protocol):
+    """A worker that starts."""
+
+    failed_starts: int
+    """In a row; 0 once it is ready."""
+
+
+class Helper(Protocol):
+    """A worker that waits for tasks of its own pool."""
+
+    helping: int
+    """How many it runs now, each on top of one that waits for it."""
 
 
 @dataclass(slots=True)
@@ -73,6 +101,7 @@ class TaskScheduler(ABC):
     Args:
         workers: how many there are at most.
         name: of the threads, before their number.
+        start_limit: of the workers' starts; a start that exceeds it breaks the pool.
     """
 
     kind: str
@@ -87,23 +116,27 @@ class TaskScheduler(ABC):
     keeps_state = False
     """Whether only it knows what has begun: futures are PENDING until they end, and ask ``runs``, ``stop``
     and ``wait``."""
+    most_helped = 20
+    """So many tasks are run on top of one that waits for them; then another thread takes its place."""
     _closed = False
     """It takes no more tasks."""
     forked = False
     """Its workers are the parent's of this process."""
-    _terminated = False
+    _terminated = 0.0
+    """When ``terminate`` was called first; 0: it was not."""
     _broken: Broken | None = None
     """Why it has no workers, and will not have any; it is closed then, too."""
     _watch: DeadlineTimer | None = None
 
-    def __init__(self, workers: int, name: str) -> None:
+    def __init__(self, workers: int, name: str, start_limit: StartLimit | None = None) -> None:
         self.workers = workers
+        self._start_limit = start_limit
         self._name = name
         self._lock = EngineLock()
         self._again: set[Task] = set()
         """Have begun, and wait for a further attempt."""
-        self._timed: set[Task] = set()
-        """Run, and have a deadline."""
+        self._timed: set[HasDeadline] = set()
+        """Tasks that run, and workers that start, which have a deadline."""
         self._counts = Counts()
         shutdown.remember(self)
 
@@ -122,7 +155,7 @@ class TaskScheduler(ABC):
         ended."""
         with self._lock:
             self._check_open()
-            if task.options.timeout is not None and self._watch is None:
+            if self._watch is None and (task.options.timeout or self._start_limit) is not None:
                 self._start_watch()
             then = self._put(task)
         if then is not None:
@@ -192,7 +225,8 @@ class TaskScheduler(ABC):
     def terminate(self) -> None:
         """As close, but what is queued is cancelled and what runs is stopped. Does not wait."""
         with self._lock:
-            self._terminated = True  # before it is looked at what runs: what begins then looks at this
+            # before it is looked at what runs: what begins then looks at this
+            self._terminated = self._terminated or time.monotonic()
             self.close()
         self.cancel_queued()
         with self._lock:
@@ -202,7 +236,13 @@ class TaskScheduler(ABC):
 
     def join(self, timeout: float | None = None) -> bool:
         """Waits until the workers of a closed engine have ended; those that could not be stopped are not
-        waited for. False if they had not within the time."""
+        waited for. False if they had not within the time. DeadlockError in one of its own tasks or
+        done-callbacks, whose worker cannot end before it."""
+        if self.here() and not self.forked:
+            raise DeadlockError(
+                "the pool takes no more tasks, but one of its own, or a done-callback of one, cannot wait for "
+                "its end: call shutdown(wait=False) there"
+            )
         return shutdown.join(self._not_ended, self._watch, timeout)
 
     def forget_after_fork(self) -> None:
@@ -228,7 +268,10 @@ class TaskScheduler(ABC):
     def _begin(self, task: Task) -> bool:
         """Takes a task from the queue, to run or to end it; False if it was cancelled or helped."""
         if task.attempts:
-            return self._claim(task) and task.begin()
+            claimed = self._claim(task)
+            if claimed:
+                task.begin_again()
+            return claimed
         begun = task.begin()
         if not begun and task.future.cancelled():
             with self._lock:
@@ -242,10 +285,12 @@ class TaskScheduler(ABC):
             self._again.discard(task)
             return claimed
 
-    def _help(self, task: Task, run: Callable[[Task], Any]) -> None:
-        """Runs a task, if it has not begun, in a thread that is about to wait for it."""
-        if task.attempts or not task.begin():
+    def _help(self, task: Task, run: Callable[[Task], Any], helper: Helper) -> None:
+        """Runs a task, if it has not begun, in a thread that is about to wait for it, and whose stack is not
+        too deep for that."""
+        if helper.helping >= self.most_helped or not task.begin():
             return
+        helper.helping += 1
         try:
             value = run(task)
         except Stopped:  # sent to the task that waits
@@ -255,6 +300,8 @@ class TaskScheduler(ABC):
             task.fail(error)
         else:
             task.succeed(value)
+        finally:
+            helper.helping -= 1
 
     # its end
 
@@ -348,25 +395,34 @@ class TaskScheduler(ABC):
             except RuntimeError as error:
                 raise broken(f"no thread can be started for time-outs: {error}", error) from error
 
-    def _guard(self, task: Task, timeout: float) -> None:
-        """Its attempt has begun."""
-        task.deadline = time.monotonic() + timeout
-        self._timed.add(task)
+    def _guard(self, timed: HasDeadline, timeout: float) -> None:
+        """Its attempt, or its start, has begun."""
+        timed.deadline = time.monotonic() + timeout
+        self._timed.add(timed)
         if self._watch is not None:
-            self._watch.expect(task.deadline)
+            self._watch.expect(timed.deadline)
 
     def _expire(self) -> float:
-        """Ends the attempts whose time is up; when to look again."""
+        """Ends the attempts and starts whose time is up; when to look again."""
         now = time.monotonic()
-        for task in list(self._timed):
-            if task.deadline <= now:
-                self._stop(task, late=True)
-        return min((task.deadline for task in list(self._timed)), default=math.inf)
+        for timed in list(self._timed):
+            if timed.deadline <= now:
+                if isinstance(timed, Task):
+                    self._stop(timed, late=True)
+                else:
+                    with contextlib.suppress(KeyError):  # it is ready
+                        self._timed.remove(timed)
+                        self._start_is_late(timed)
+        return min((timed.deadline for timed in list(self._timed)), default=math.inf)
 
     def ended(self) -> None:
         """The last worker of a closed pool has gone, and no task waits for a further attempt."""
         if self._watch is not None:
             self._watch.end()
+
+    def _patience_is_over(self, times: int = 1) -> bool:
+        """Whether it was terminated so long ago that what still goes on may never end."""
+        return 0.0 < self._terminated < time.monotonic() - times * shutdown.PATIENCE_S
 
     # the back end
 
@@ -397,6 +453,23 @@ class TaskScheduler(ABC):
         The caller calls what this returns once the lock is free. That says whether there will be a further
         attempt, having asked ``_tries_again`` if it is late; or None: it has left that worker meanwhile."""
         return None
+
+    def _starts_again(self, start: WorkerStart, others: Iterable[WorkerStart]) -> bool:
+        """With the lock held, after a start that failed by no fault of the pool's, and for which there is
+        work: whether to try again, after a pause. As long as there are other workers; otherwise some times,
+        and then the pool is to be broken."""
+        start.failed_starts += 1
+        again = start.failed_starts < MOST_FAILED_STARTS or not all(other.failed_starts for other in others)
+        self._counts.restarts += again
+        return again
+
+    @staticmethod
+    def _pause(start: WorkerStart) -> None:
+        time.sleep(min(PAUSE_S * 2.0 ** (start.failed_starts - 1), LONGEST_PAUSE_S))
+
+    def _start_is_late(self, start: Any) -> None:  # noqa: ARG002
+        """Unless the worker is ready: breaks the pool, and has the start end."""
+        return
 
     def _not_ended(self) -> list[threading.Thread]:
         """Threads that a closed pool waits for, as they are now."""

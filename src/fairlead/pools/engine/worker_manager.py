@@ -37,9 +37,6 @@ from fairlead.pools.engine.contract import Lost, Task, Unread, broken
 from fairlead.pools.engine.stopped import Stopped
 from fairlead.pools.engine.worker_slots import WorkerSlot, WorkerSlots, this_thread
 
-MOST_LOST_STARTS = 10
-"""So many workers in a row that are lost before they are ready break the pool."""
-
 
 class WorkerManager(WorkerSlots):
     """Makes workers as they are needed, and ends them."""
@@ -49,22 +46,22 @@ class WorkerManager(WorkerSlots):
     def help(self, task: Task) -> None:
         if this_thread.manager is not self or not self._in_thread or task.options.timeout is not None:
             return
-        self._help(task, this_thread.slot.worker.run)
+        self._help(task, this_thread.slot.worker.run, this_thread.slot)
 
     def terminate(self) -> None:
         super().terminate()
         with self._lock:
             slots = list(self._slots)
         for slot in slots:
-            with slot.lock:
-                if slot.starting:
-                    slot.worker.stop()
+            self._stop_start(slot)
 
     def _not_ended(self) -> list[threading.Thread]:
         with self._lock:
             # the watch may have taken a task from a worker that is gone, and not put it into the queue yet
             watch = [] if self._watch is None or not self._again else [self._watch.thread]
-            return [*(slot.thread for slot in (*self._slots, *self._leaving)), *self._ending, *watch]
+            given_up = self._patience_is_over()
+            slots = [slot for slot in (*self._slots, *self._leaving) if not (given_up and slot.calls_out)]
+            return [*(slot.thread for slot in slots), *self._ending, *watch]
 
     # without the lock
 
@@ -91,38 +88,77 @@ class WorkerManager(WorkerSlots):
     def _run_slot(self, slot: WorkerSlot) -> None:
         this_thread.manager, this_thread.slot = self, slot
         try:
-            try:
-                if self._terminated:
-                    return
-                slot.worker.start()
-                self._lost_starts = 0
-                with slot.lock:
-                    slot.starting = False
-            except Lost as gone:
-                if not self._start_another(slot):
-                    self._break(RuntimeError(str(gone)))
-            except BaseException as error:  # noqa: BLE001 - every task's error from now on
-                self._break(error)
-            else:
+            if self._start(slot):
                 self._work(slot)
         except Stopped:
             pass  # it has come when the task was over
         finally:
             # the thread that stopped it may not have come so far, and may find it gone
             self._replace(slot, ends=True)
+            slot.calls_out = self._in_thread
             try:
                 slot.worker.close()
             finally:
                 self._leave(slot)
 
-    def _start_another(self, slot: WorkerSlot) -> bool:
-        """In the place of one that was lost before it was ready; False after so many in a row."""
-        with self._lock:
-            self._lost_starts += 1
-            if self._lost_starts == MOST_LOST_STARTS:
+    def _start(self, slot: WorkerSlot) -> bool:
+        """Whether the slot has a worker that is ready, and a place."""
+        while not (self._terminated or self._broken):
+            error: BaseException | None = None
+            if self._start_limit is not None:
+                self._guard(slot, self._start_limit.seconds)
+            try:
+                slot.worker.start()
+            except BaseException as raised:  # noqa: BLE001 - every task's from now on, or another start helps
+                error = raised
+            with slot.lock:
+                stopped = not slot.starting
+                slot.starting = False
+            self._timed.discard(slot)
+            if stopped:
+                slot.worker.settle()
                 return False
-        self._replace(slot, ends=True)
-        return True
+            if error is None:
+                slot.failed_starts = 0
+                return True
+            if not isinstance(error, Lost):
+                self._break(error)
+                return False
+            if not self._goes_on(slot, error):
+                return False
+            slot.worker.close()
+            self._pause(slot)
+            worker = self._make_worker()
+            with slot.lock:
+                slot.worker = worker
+                slot.starting = True
+        return False
+
+    def _goes_on(self, slot: WorkerSlot, gone: Lost) -> bool:
+        """Whether its start is tried again."""
+        with self._lock:
+            if self._queue.qsize() <= self._closed + self._looks:
+                self._discard(slot, self._leaving)
+                return False
+            again = self._starts_again(slot, self._slots - self._lent)
+        if not again:
+            self._break(broken(str(gone), gone.__cause__ or RuntimeError(str(gone))))
+        return again
+
+    def _start_is_late(self, start: WorkerSlot) -> None:
+        assert self._start_limit is not None
+        self._stop_start(start, self._start_limit.exceeded())
+
+    def _stop_start(self, slot: WorkerSlot, why: BaseException | None = None) -> None:
+        """Unless the worker is ready, has its start end, for which the pool may have to be broken."""
+        with slot.lock:
+            if not slot.starting:
+                return
+            slot.starting = False
+            ends = slot.worker.stop()
+        if why is not None:
+            self._break(why)
+        self._replace(slot, ends=ends)
 
     def _leave(self, slot: WorkerSlot) -> None:
         with self._lock:
@@ -249,11 +285,16 @@ class WorkerManager(WorkerSlots):
         counts.run_ns += time.monotonic_ns() - task.began_ns
         # a slot whose thread calls callbacks is as busy as before
         calls_back = bool(task.future._done_callbacks) and lost is None
-        counts.ended += not calls_back
+        if calls_back:
+            slot.calls_out = True
+        else:
+            counts.ended += 1
         if lost is not None:
             counts.lost += not (again and isinstance(lost, Unread))
             self._replace(slot, ends=True)
+            slot.calls_out = True
             self._finish(task, lost.error(task), again=again)
+            slot.calls_out = False
             return False
         counts.done += 1
         slot.tasks += 1
@@ -265,7 +306,9 @@ class WorkerManager(WorkerSlots):
         else:
             task.fail(error)
             del error
-        counts.ended += calls_back
+        if calls_back:
+            slot.calls_out = False
+            counts.ended += 1
         return not (worn or (self._surplus and self._retires(slot)))
 
     def _retires(self, slot: WorkerSlot) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import threading
 from abc import abstractmethod
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from concurrent.futures import CancelledError
 from queue import Empty, SimpleQueue
 
 from fairlead.pools.engine import shutdown
-from fairlead.pools.engine.contract import Task, Worker
+from fairlead.pools.engine.contract import StartLimit, Task, Worker
 from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.scheduler import Counts, TaskScheduler
 
@@ -29,8 +30,8 @@ class WorkerSlot:
     """A thread, its worker, and the task that is in it."""
 
     __slots__ = (
-        "counts", "dead", "handing", "lent", "lock", "promised", "running", "starting", "task", "tasks",
-        "thread", "worker",
+        "calls_out", "counts", "dead", "deadline", "failed_starts", "handing", "helping", "lent", "lock",
+        "promised", "running", "starting", "task", "tasks", "thread", "worker",
     )  # fmt: skip
 
     def __init__(self, worker: Worker) -> None:
@@ -46,6 +47,15 @@ class WorkerSlot:
         self.running = False
         """Its thread is in the call of a task, which may have been taken from it."""
         self.starting = True
+        """Its worker's ``start`` is going on, and can be stopped; changed with ``lock``."""
+        self.deadline = math.inf
+        """Of its start."""
+        self.failed_starts = 0
+        """In a row."""
+        self.calls_out = False
+        """Its thread is in a done-callback or a finalizer, which may never end."""
+        self.helping = 0
+        """How many tasks its thread runs on top of one that waits for them."""
         self.tasks = 0
         self.counts = Counts()
         self.thread: threading.Thread
@@ -69,6 +79,7 @@ class WorkerSlots(TaskScheduler):
         idle_timeout: seconds without a task after which a worker leaves; None for never.
         in_thread: the workers run tasks in their slots' own threads.
         call_cost_s: what a task costs by itself.
+        start_limit: as TaskScheduler's.
     """
 
     def __init__(
@@ -82,6 +93,7 @@ class WorkerSlots(TaskScheduler):
         idle_timeout: float | None = None,
         in_thread: bool = False,
         call_cost_s: float,
+        start_limit: StartLimit | None = None,
     ) -> None:
         self.kind = kind
         self.call_cost_s = call_cost_s
@@ -105,8 +117,7 @@ class WorkerSlots(TaskScheduler):
         self._ending: list[threading.Thread] = []
         """Stopped, and their threads may never end."""
         self._numbered = 0
-        self._lost_starts = 0
-        super().__init__(workers, name)
+        super().__init__(workers, name, start_limit)
 
     # what the executor calls
 

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from fairlead.errors import DeadlockError
 from fairlead.pools.engine import shutdown
-from fairlead.pools.engine.contract import Task, broken
+from fairlead.pools.engine.contract import StartLimit, Task, broken
 from fairlead.pools.engine.finalizer import finalize
 from fairlead.pools.engine.scheduler import Counts, TaskScheduler
 from fairlead.pools.event_loop.steps import Step
@@ -36,6 +36,7 @@ class Loop(TaskScheduler):
     """The queue, the loop and its thread, which begins with the first task."""
 
     kind = "async"
+    most_helped = 60  # none can take its place
 
     def __init__(
         self,
@@ -43,8 +44,10 @@ class Loop(TaskScheduler):
         initialize: tuple[Callable[..., object], tuple[Any, ...]] | None,
         finalizer: Callable[[], object] | None,
         name: str,
+        start_limit: StartLimit | None,
     ) -> None:
         self.ident = 0
+        self.helping = 0
         self.inside: Step | None = None
         self.aim: Step | None = None
         self._initialize = initialize
@@ -58,10 +61,13 @@ class Loop(TaskScheduler):
         self._called = False
         """The loop has been told that there is something to do."""
         self._ready = False
-        self._terminated_at = math.inf
+        self._opening: asyncio.Task[None]
+        self._stopping: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        super().__init__(workers, name)
+        self.deadline = math.inf
+        """Of its thread's start."""
+        super().__init__(workers, name, start_limit)
 
     # what the executor calls
 
@@ -77,7 +83,7 @@ class Loop(TaskScheduler):
         function = task.args[0] if task.function is call_chunk else task.function
         if inspect.iscoroutinefunction(function) or task.options.timeout is not None:
             return
-        self._help(task, Task.call)
+        self._help(task, Task.call, self)
 
     def here(self) -> bool:
         return threading.get_ident() == self.ident
@@ -101,15 +107,26 @@ class Loop(TaskScheduler):
         self._lent.discard(loan)
 
     def terminate(self) -> None:
-        with self._lock:
-            self._terminated_at = min(self._terminated_at, time.monotonic())
-            # a coroutine may refuse to end
-            self.soon(lambda: self._loop and self._loop.call_later(shutdown.PATIENCE_S, self._loop.stop))
         super().terminate()
+        with self._lock:
+            self.soon(self._stop_loop)
+
+    def _stop_loop(self) -> None:
+        """On the loop, once terminated."""
+        self._opening.cancel()
+        if self._loop is not None and self._stopping is None:  # a coroutine may refuse to end
+            self._stopping = self._loop.call_later(shutdown.PATIENCE_S, self._loop.stop)
+
+    def _start_is_late(self, start: Loop) -> None:
+        assert self._start_limit is not None
+        if not start._opening.done():
+            self._break(self._start_limit.exceeded())
+            self.terminate()
 
     def _not_ended(self) -> list[threading.Thread]:
-        if self.inside is not None and time.monotonic() > self._terminated_at + shutdown.PATIENCE_S:
-            return []  # in a call into C, which may never end
+        # in a call that may never end: of a task, or of a hook that has kept the loop from being stopped
+        if self._patience_is_over(1 if self.inside is not None else 3):
+            return []
         return [] if self._thread is None else [self._thread]
 
     def forget_after_fork(self) -> None:
@@ -185,13 +202,22 @@ class Loop(TaskScheduler):
         self.ident = threading.get_ident()
         try:
             asyncio.set_event_loop(loop)
-            try:
-                loop.run_until_complete(_begun(self._initialize))
-            except BaseException as error:  # noqa: BLE001 - every task's error from now on
-                self._break(error)
-                return
+            if self._start_limit is not None:
+                self._guard(self, self._start_limit.seconds)
+            self._opening = loop.create_task(_begun(self._initialize))
             with self._lock:
                 self._loop = loop
+                if self._terminated:
+                    self.soon(self._stop_loop)
+            try:
+                loop.run_until_complete(self._opening)
+            except BaseException as error:  # noqa: BLE001 - every task's error from now on
+                if not self._terminated:
+                    self._break(error)
+                return
+            finally:
+                self._timed.discard(self)
+            with self._lock:
                 self._ready = True
                 self._call_loop()
             loop.run_forever()
@@ -201,6 +227,8 @@ class Loop(TaskScheduler):
             with self._lock:
                 self._ready = False
                 self._loop = None
+            if self._stopping is not None:
+                self._stopping.cancel()
             loop.run_until_complete(_cleared(loop))
             asyncio.set_event_loop(None)
             loop.close()
@@ -216,7 +244,7 @@ class Loop(TaskScheduler):
         """Begins what there is room for; ends the loop when all is over."""
         with self._lock:
             self._called = False
-            while self._queue and self._alive - len(self._lent) < self.workers:
+            while self._ready and self._queue and self._alive - len(self._lent) < self.workers:
                 self._begin_task(self._queue.popleft())
             if (
                 self._closed

@@ -12,7 +12,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from fairlead._native import send_exception
+from fairlead._native import recall_exception
 from fairlead.pools.engine.contract import Task
 from fairlead.pools.engine.stopped import Stopped, send_stop
 from fairlead.pools.serialization.chunks import call_chunk
@@ -91,15 +91,17 @@ class Step(Coroutine[Any, Any, Any]):
 
     def _leave(self) -> None:
         loop = self.loop
+        late = False
         while True:
             try:
                 loop.inside = None
                 while loop.aim is self:
                     time.sleep(0)
-                if self.shot:
-                    send_exception(loop.ident, None)
+                late = late or (self.shot and recall_exception())
             except Stopped:
+                late = True
                 continue
+            self.told = self.told or (self.shot and not late)
             return
 
     def interrupt(self) -> None:

@@ -159,6 +159,9 @@ class Pool(concurrent.futures.Executor):
     ) -> None:
         """Takes no more tasks; those taken are finished, or with ``cancel_futures`` those that have begun.
 
+        In a task or done-callback of this very pool it does not wait, and raises DeadlockError where the
+        pool could not end before that: ``wait=False`` does without.
+
         Args:
             timeout: seconds after which TimeoutError is raised if the workers have not ended.
         """
@@ -216,6 +219,8 @@ class Pool(concurrent.futures.Executor):
 
     async def aclose(self) -> None:
         """Takes no more tasks, and waits for those taken without keeping the loop waiting."""
+        if self._engine.here():
+            self.shutdown()  # raises DeadlockError, which the thread below could not
         self._intake.close()
         closed: Future[None] = Future()
         closed.begin()  # so that it cannot be cancelled
@@ -243,15 +248,15 @@ class Pool(concurrent.futures.Executor):
         made in this interpreter, they see the caller's context variables, and
         ``fairlead.pools.from_thread`` brings calls back to the loop.
         """
-        if self._engine.sends:
-            self._engine._check_open()
-            future: Future[T] = Future()
-            here = contextvars.copy_context()
-            self._intake.accept(lambda: here.run(self._submit_for, future, fn, args, kwargs))
-            return await future
-        view = self if self._options.context else self.with_options(context=True)
+        view = self if self._options.context else self._with(context="here")
         with Caller():
-            future = view._submit(fn, args, kwargs)
+            if self._engine.sends:
+                self._engine._check_open()
+                future: Future[T] = Future()
+                here = contextvars.copy_context()
+                self._intake.accept(lambda: here.run(view._submit_for, future, fn, args, kwargs))
+            else:
+                future = view._submit(fn, args, kwargs)
         return await future
 
     def _submit_for(
@@ -325,6 +330,9 @@ class Pool(concurrent.futures.Executor):
             changes["retries"] = checked("retries", retries, 0)
         if context is not _KEEP:
             changes["context"] = context if isinstance(context, bool) else tuple(context)
+        return self._with(**changes)
+
+    def _with(self, **changes: Any) -> Self:
         view = object.__new__(type(self))
         vars(view).update(vars(self))
         view._options = dataclasses.replace(self._options, **changes)

@@ -34,11 +34,12 @@ from fairlead import _native
 from fairlead.errors import ModuleRefusedError, SerializationError
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.aside import Aside
-from fairlead.pools.engine.contract import Options, Task, broken
+from fairlead.pools.engine.contract import Options, StartLimit, Task, broken
 from fairlead.pools.engine.future import Future
 from fairlead.pools.engine.scheduler import Counts, TaskScheduler
+from fairlead.pools.interpreter import tracing
 from fairlead.pools.interpreter.serialization import Shipping, read_outcome
-from fairlead.pools.interpreter.worker import BEGUN, BROKEN, RECORD, RESULT, UNREADABLE
+from fairlead.pools.interpreter.worker import BEGUN, BROKEN, READY, RECORD, RESULT, UNREADABLE
 from fairlead.pools.serialization import records
 from fairlead.pools.serialization.calls import OF_THE_THREAD, read_again, unreadable
 from fairlead.pools.serialization.chunk_loss import lost as loss
@@ -47,7 +48,7 @@ _BOOT = """
 import sys
 sys.path[:] = {path!r}
 from fairlead.pools.interpreter import worker
-worker.main({board}, {worker}, *{hooks!r}, {most_tasks}, {idle_timeout}, {levels!r})
+worker.main({board}, {worker}, *{hooks!r}, {most_tasks}, {idle_timeout}, {levels!r}, {announces})
 """
 
 
@@ -72,12 +73,13 @@ class Posted(Task):
 class _Worker:
     """A thread and its interpreter."""
 
-    __slots__ = ("number", "stopped_at", "thread")
+    __slots__ = ("deadline", "failed_starts", "number", "stopped_at", "thread")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.thread: threading.Thread
-        self.stopped_at = math.inf
+        self.stopped_at = self.deadline = math.inf
+        self.failed_starts = 0
 
 
 class Interpreters(TaskScheduler):
@@ -107,6 +109,7 @@ class Interpreters(TaskScheduler):
         most_tasks: int,
         idle_timeout: float | None,
         forward_logging: bool,
+        start_limit: StartLimit | None,
     ) -> None:
         self._most_tasks = most_tasks
         self._idle_timeout = idle_timeout
@@ -119,13 +122,13 @@ class Interpreters(TaskScheduler):
         self._ending: list[threading.Thread] = []
         self._numbered = 0
         self._reader: threading.Thread | None = None
-        super().__init__(workers, name)
+        super().__init__(workers, name, start_limit)
 
     # what the executor calls
 
     def enqueue(self, task: Task) -> None:
         assert isinstance(task, Posted)
-        if task.options.timeout is not None and self._watch is None:
+        if self._watch is None and (task.options.timeout or self._start_limit) is not None:
             self._start_watch()
         try:
             task.job = self._job(task)
@@ -266,20 +269,52 @@ class Interpreters(TaskScheduler):
             path=sys.path, board=self._board.number, worker=number,
             hooks=self._hooks, most_tasks=self._most_tasks, idle_timeout=self._idle_timeout,
             levels=records.levels() if self._forward_logging else None,
+            announces=self._start_limit is not None,
         )  # fmt: skip
         made = None
         reason = ""
+        if self._start_limit is not None:
+            self._guard(worker, self._start_limit.seconds)
         try:
-            made = _interpreters.create()
-            failed = _interpreters.exec(made, program)
+            tracing.check()
+            made = self._made(worker)
+            failed = None if made is None else _interpreters.exec(made, program)
             if failed is not None:
                 reason = failed.formatted
         except Exception as error:  # noqa: BLE001 - whatever keeps an interpreter from being made
             reason = f"{type(error).__name__}: {error}"
+        self._timed.discard(worker)
         lost = self._board.leave(number)
         if made is not None:
-            _interpreters.destroy(made)
+            tracing.end(made)
         self._left(worker, lost, reason)
+
+    def _made(self, worker: _Worker) -> int | None:
+        """Its interpreter; None: there is nothing to do for it any more. Raises what keeps it from being
+        made, however often."""
+        import _interpreters
+
+        while True:
+            try:
+                made: int = _interpreters.create()
+            except Exception:
+                with self._lock:
+                    queued, *_ = self._board.statistics()
+                    if not queued or worker.number not in self._places:
+                        return None
+                    others = [other for other in self._places.values() if other is not worker]
+                    again = self._starts_again(worker, others)
+                if not again:
+                    raise
+                self._pause(worker)
+            else:
+                worker.failed_starts = 0
+                return made
+
+    def _start_is_late(self, start: _Worker) -> None:
+        assert self._start_limit is not None
+        self._break(self._start_limit.exceeded())
+        self._interrupt(start.number)
 
     def _left(self, worker: _Worker, lost: Posted | None, reason: str) -> None:
         """Its interpreter has ended."""
@@ -353,6 +388,9 @@ class Interpreters(TaskScheduler):
             return
         if kind == RECORD:
             records.handle(value)
+            return
+        if kind == READY:
+            self._timed.discard(self._places.get(value))
             return
         fine, read = read_outcome(kind, value)
         if fine:

@@ -65,7 +65,7 @@ class Shipping:
         if (chunk := chunk_of(task)) is not None:
             function, _, star = args
             args = tuple(chunk)
-        named = None if task.context is None else contexts.named(task)
+        named = contexts.named(task)
         if chunk is not None and chunk.apart:
             function, items = calls.apart(task)
             return 0, _pickled(function), None, (None, None, False, pickling.dumps((items, kwargs, named)))

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     Functions = dict[int, Callable[..., Any]]
 
-BEGUN, UNREADABLE, RESULT, CHUNK, PICKLED, FAILED, BROKEN, RECORD = range(8)
-"""What news are. The job queue knows the first two; BROKEN: the initializer raised; RECORD: a log record."""
+BEGUN, UNREADABLE, RESULT, CHUNK, PICKLED, FAILED, BROKEN, RECORD, READY = range(9)
+"""What news are. The job queue knows the first two; BROKEN: the initializer raised; RECORD: a log record;
+READY: the worker with this number has started."""
 UNREADABLE_HERE = 255
 """The board's word for a reply that cannot be read where it was to go; its value is the reason."""
 
@@ -39,8 +40,10 @@ def main(
     most_tasks: int,
     idle_timeout: float | None,
     levels: dict[str, int] | None,
+    announces: bool,
 ) -> None:
-    """``levels``: those of the parent's loggers, if log records are to go there."""
+    """``levels``: those of the parent's loggers, if log records are to go there. ``announces``: whether to
+    say that it is ready."""
     keep_stops()
     slot = _native.WorkerSlot(board, worker)
     handler = None
@@ -58,6 +61,8 @@ def main(
         except BaseException as error:  # noqa: BLE001 - shown where the pool is
             slot.notify(BROKEN, packed(error))
             return
+        if announces:
+            slot.notify(READY, worker)
         if _serve(slot, most_tasks, idle_timeout):
             finalize(last)
     finally:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from fairlead import _native
 from fairlead.pools.engine.finalizer import finalize
 from fairlead.pools.process.channel import Channel
 from fairlead.pools.process.progress import ChunkProgress, SharedWord
@@ -17,10 +18,6 @@ from fairlead.pools.serialization import calls, contexts, pickling
 from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.pools.serialization.failure import Failure
 from fairlead.pools.serialization.messages import Message, pickled
-
-if sys.platform == "linux":
-    import fcntl
-
 
 SendMessage = Callable[[int, Any], None]
 
@@ -53,6 +50,8 @@ def main(
         finalize(last)
     except (EOFError, ConnectionError):
         pass  # the parent is gone
+    finally:
+        channel.close()  # what this process does at its end may take long
 
 
 NO_GUARD = 119
@@ -75,13 +74,11 @@ def _leave_it_to_the_parent(*_: object) -> None:
 
 
 def _end_with_the_parent() -> None:
-    """Has the kernel end this process when its parent ends, whatever runs here: SIGIO, when the pipe that
-    multiprocessing keeps between them is closed at the parent's side."""
+    """Has the kernel end this process and what it has started when its parent ends, whatever runs here: when
+    the pipe that multiprocessing keeps between them is closed at the parent's side."""
     parent = multiprocessing.parent_process()
-    if parent is not None and hasattr(os, "O_ASYNC"):
-        fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, os.getpid())
-        flags = fcntl.fcntl(parent.sentinel, fcntl.F_GETFL)
-        fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, flags | os.O_ASYNC)
+    if parent is not None:
+        _native.end_with(parent.sentinel)
 
 
 def _forward_logging(channel: Channel, levels: dict[str, int]) -> SendMessage:

@@ -32,11 +32,12 @@ OF_THE_THREAD = (KeyboardInterrupt, Stopped)
 def pack(task: Task, *, by_value: bool = False) -> Parts:
     """Raises SerializationError, which says what of it cannot be sent; of a chunk, items that cannot be sent
     end, and the others are packed."""
-    context = contexts.named(task) if task.context is not None else None
+    context = contexts.named(task)
     chunk = chunk_of(task)
     if chunk is not None and chunk.apart:
         return _pack_apart(task, chunk, context)
-    call = (task.function, task.args if chunk is None else _with_suspects(chunk, *task.args), task.kwargs, context)
+    args = task.args if chunk is None else _with_suspects(chunk, *task.args)
+    call = (task.function, args, task.kwargs, context)
     if not by_value:
         try:
             return _noted(chunk, pickled(call))

@@ -17,11 +17,16 @@ if TYPE_CHECKING:
     Named = list[tuple[str, str, Any]]
 
 
-def named(task: Task) -> Named:
-    """What a worker needs to see the task's context; raises SerializationError."""
-    assert task.context is not None
+def named(task: Task) -> Named | None:
+    """What a worker elsewhere needs to see the task's context, if it is to; raises SerializationError."""
+    if task.context is None or task.options.context == "here":
+        return None
+    from fairlead.pools.engine.contract import CALLER  # not in workers, whose imports are few
+
     found: Named = []
     for variable, value in task.context.items():
+        if variable is CALLER:
+            continue
         where = _find(variable)
         if where is not None:
             found.append((*where, value))
