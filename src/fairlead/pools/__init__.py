@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fairlead.pools.engine.contract import Options, Statistics
     from fairlead.pools.engine.future import Future
     from fairlead.pools.engine.worker_slots import check_cancelled
+    from fairlead.pools.engine.worker_state import worker_state
     from fairlead.pools.executor.base import Pool
     from fairlead.pools.executor.stream import Stream
     from fairlead.pools.interpreters import InterpreterPool
@@ -53,6 +54,7 @@ _WHERE = {
     "WorkerTraceback": "serialization.failure",
     "check_cancelled": "engine.worker_slots",
     "shared_pool": "shared",
+    "worker_state": "engine.worker_state",
 }
 
 __all__ = [
@@ -75,6 +77,7 @@ __all__ = [
     "kinds",
     "pool",
     "shared_pool",
+    "worker_state",
 ]
 
 _KINDS = {

@@ -12,7 +12,7 @@ import socket
 import sys
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from multiprocessing import forkserver, process, resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
@@ -33,7 +33,7 @@ from fairlead.pools.executor.base import (
     checked_workers,
     pool_name,
 )
-from fairlead.pools.process import child
+from fairlead.pools.process import child, surroundings
 from fairlead.pools.process.channel import Channel, Corrupt
 from fairlead.pools.process.progress import SharedWord
 from fairlead.pools.serialization import calls, pickling, records
@@ -81,6 +81,9 @@ class ProcessPool(Pool):
             the result of the task that has logged it.
         start_timeout: seconds that a worker's start may take, its imports and the initializer included; then
             it is killed and the pool is broken, as if the initializer had raised. None for no limit.
+        env: variables of the workers' environment, besides those in ``os.environ`` when a worker starts.
+        inner_threads: how many threads BLAS, OpenMP and the like may use in each worker. None: its part of
+            the usable cores, where the program has set none of their variables (``OMP_NUM_THREADS`` ...).
     """
 
     def __init__(
@@ -96,6 +99,8 @@ class ProcessPool(Pool):
         idle_timeout: float | None = None,
         forward_logging: bool = False,
         start_timeout: float | None = None,
+        env: Mapping[str, str] | None = None,
+        inner_threads: int | None = None,
     ) -> None:
         if sys.platform != "linux":
             raise UnsupportedPlatformError(
@@ -110,13 +115,23 @@ class ProcessPool(Pool):
         begin = _shipped("initializer", initializer), initargs
         last = _shipped("finalizer", finalizer)
         name = pool_name(thread_name_prefix, "ProcessPool")
+        workers = checked_workers(max_workers)
+        threads = None if inner_threads is None else checked("inner_threads", inner_threads)
+        given = _checked_environment(env)
         if start_method == "forkserver":
             _preload()
         self._begin(
             _Processes(
                 "processes",
-                checked_workers(max_workers),
-                lambda: _Process(context, begin, last, forward_logging=forward_logging, name=name),
+                workers,
+                lambda: _Process(
+                    context,
+                    begin,
+                    last,
+                    forward_logging=forward_logging,
+                    name=name,
+                    surroundings=lambda: surroundings.of_this_process(given, threads, workers),
+                ),
                 name=name,
                 most_tasks=0
                 if max_tasks_per_child is None
@@ -136,6 +151,14 @@ def _context(given: BaseContext | str | None) -> Any:
             raise UsageError(f"mp_context must be one of {', '.join(known)}, or a context, not {given!r}")
         return multiprocessing.get_context(given)
     return given
+
+
+def _checked_environment(given: Mapping[str, str] | None) -> dict[str, str]:
+    found = {} if given is None else dict(given)
+    for name, value in found.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise UsageError(f"env must have names and values that are str, not {name!r}: {value!r}")
+    return found
 
 
 def _preload() -> None:
@@ -184,8 +207,10 @@ class _Process(DirectWorker):
         *,
         forward_logging: bool,
         name: str,
+        surroundings: Callable[[], surroundings.Surroundings],
     ) -> None:
         self._context = context
+        self._surroundings = surroundings
         self._initializer = initializer
         self._finalizer = finalizer
         self._forward_logging = forward_logging
@@ -218,10 +243,11 @@ class _Process(DirectWorker):
             _workers.add(self)
             self._word = SharedWord()
             levels = records.levels() if self._forward_logging else None
+            around = self._surroundings()
             with theirs, _allowed_children():
                 self._process = self._context.Process(
                     target=child.main,
-                    args=(theirs, self._word, *self._initializer, self._finalizer, levels),
+                    args=(theirs, self._word, *self._initializer, self._finalizer, levels, around),
                     name=self._name,
                 )
                 try:

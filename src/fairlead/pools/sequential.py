@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from fairlead.errors import TaskTimeoutError
 from fairlead.pools.engine.contract import Task, broken
 from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.scheduler import Counts, TaskScheduler
+from fairlead.pools.engine.worker_state import enter
 from fairlead.pools.executor.base import Pool, checked, checked_callable
 from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.pools.serialization.failure import Failure
@@ -63,7 +65,8 @@ class _AtOnce(TaskScheduler):
         if not self._started:
             self._started = True
             try:
-                self._worker.start()
+                with _entered(None):
+                    self._worker.start()
             except BaseException as refusal:
                 why = broken(f"the initializer raised {refusal!r}", refusal)
                 self._break(why)
@@ -78,7 +81,8 @@ class _AtOnce(TaskScheduler):
         try:
             if task.function is call_chunk:
                 task.args = (*task.args, _not_ctrl_c)
-            value = self._worker.run(task)
+            with _entered(self._worker.state):
+                value = self._worker.run(task)
         except BaseException as raised:  # noqa: BLE001 - the task's
             error = raised
         took_ns = time.monotonic_ns() - task.began_ns
@@ -118,6 +122,16 @@ class _AtOnce(TaskScheduler):
 
     def _numbers(self) -> tuple[Counts, int, int, int]:
         return self._counts, 1, 0, self._running
+
+
+@contextlib.contextmanager
+def _entered(state: object) -> Iterator[None]:
+    """While this thread is the worker: it may be another pool's, too."""
+    before = enter(state)
+    try:
+        yield
+    finally:
+        enter(before)
 
 
 def _not_ctrl_c(error: BaseException) -> Failure:

@@ -240,8 +240,8 @@ class TaskScheduler(ABC):
         done-callbacks, whose worker cannot end before it."""
         if self.here() and not self.forked:
             raise DeadlockError(
-                "the pool takes no more tasks, but one of its own, or a done-callback of one, cannot wait for "
-                "its end: call shutdown(wait=False) there"
+                "the pool takes no more tasks, but one of its own, or a done-callback of one, cannot wait "
+                "for its end: call shutdown(wait=False) there"
             )
         return shutdown.join(self._not_ended, self._watch, timeout)
 

@@ -11,6 +11,7 @@ import sys
 from fairlead import _native
 from fairlead.pools.engine.finalizer import finalize
 from fairlead.pools.engine.stopped import Stopped, keep_stops
+from fairlead.pools.engine.worker_state import initialize
 from fairlead.pools.serialization.chunks import call_chunk
 
 TYPE_CHECKING = False
@@ -56,7 +57,7 @@ def main(
             last = None if finalizer is None else _loads(finalizer)[0]
             if initializer is not None:
                 begin, args = _loads(initializer)
-                begin(*args)
+                initialize(begin, args)
                 del begin, args
         except BaseException as error:  # noqa: BLE001 - shown where the pool is
             slot.notify(BROKEN, packed(error))
@@ -94,7 +95,7 @@ def _serve(slot: _native.WorkerSlot, most_tasks: int, idle_timeout: float | None
         except Stopped:
             raise
         except BaseException as refusal:  # noqa: BLE001 - objects raise what they like when they are pickled
-            goes_on = reply(*_by_value(function, kind, value, refusal))
+            goes_on = reply(*_by_value(function, value, refusal))
         value = function = None
         tasks += 1
         if not goes_on or tasks == most_tasks:
@@ -172,9 +173,7 @@ def _unpack_extra(args: Any, extra: tuple[Any, ...]) -> tuple[Any, Any, Any, boo
     return args, kwargs, context, star
 
 
-def _by_value(
-    function: Callable[..., Any] | None, kind: int, value: Any, refusal: BaseException
-) -> tuple[int, bytes]:
+def _by_value(function: Callable[..., Any] | None, value: Any, refusal: BaseException) -> tuple[int, bytes]:
     """A reply that plain pickle has refused."""
     outcome = _sendable(function, value, refusal)
     if isinstance(outcome, _ByValue):

@@ -76,6 +76,6 @@ class ChunkLost(Lost):
 
     def error(self, task: Task) -> WorkerDiedError:
         return WorkerDiedError(
-            f"{self}, calling {name_of(called(task))} for a chunk of {self._chunk.length} calls; it is not known which "
-            "of them had been done or begun"
+            f"{self}, calling {name_of(called(task))} for a chunk of {self._chunk.length} calls; it is not "
+            "known which of them had been done or begun"
         )

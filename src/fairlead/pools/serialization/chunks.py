@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 from fairlead.pools.engine.stopped import Stopped
 
@@ -75,7 +76,7 @@ class ChunkCalls:
         self.lost: dict[int, int] = {}
         """How many workers were lost at a call, or after it and before its result had come; by place."""
         self.suspects: set[int] = set()
-        """Where a worker was lost before, by place: the last of ``left``, results of others are sent before."""
+        """Where a worker was lost before, by place: the last of ``left``; other results are sent before."""
         self.apart = False
         """Items are to be pickled each by itself."""
         self.bytes_out = self.bytes_in = 0
@@ -149,7 +150,7 @@ class Apart:
 
     def __iter__(self) -> Iterator[Callable[[], Any]]:
         for number in range(len(self.streams)):
-            yield lambda number=number: self._load(number)
+            yield partial(self._load, number)
 
     def _load(self, number: int) -> Any:
         import pickle
