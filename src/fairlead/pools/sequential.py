@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from fairlead.errors import TaskTimeoutError
@@ -65,7 +64,7 @@ class _AtOnce(TaskScheduler):
         if not self._started:
             self._started = True
             try:
-                with _entered(None):
+                with _Entered(None):
                     self._worker.start()
             except BaseException as refusal:
                 why = broken(f"the initializer raised {refusal!r}", refusal)
@@ -81,7 +80,7 @@ class _AtOnce(TaskScheduler):
         try:
             if task.function is call_chunk:
                 task.args = (*task.args, _not_ctrl_c)
-            with _entered(self._worker.state):
+            with _Entered(self._worker.state):
                 value = self._worker.run(task)
         except BaseException as raised:  # noqa: BLE001 - the task's
             error = raised
@@ -124,14 +123,18 @@ class _AtOnce(TaskScheduler):
         return self._counts, 1, 0, self._running
 
 
-@contextlib.contextmanager
-def _entered(state: object) -> Iterator[None]:
-    """While this thread is the worker: it may be another pool's, too."""
-    before = enter(state)
-    try:
-        yield
-    finally:
-        enter(before)
+class _Entered:
+    """While this thread is the worker: it may be another pool's, too. No generator: contextlib would write to
+    the exceptions of calls."""
+
+    def __init__(self, state: object) -> None:
+        self._state = state
+
+    def __enter__(self) -> None:
+        self._state = enter(self._state)
+
+    def __exit__(self, *_: object) -> None:
+        enter(self._state)
 
 
 def _not_ctrl_c(error: BaseException) -> Failure:

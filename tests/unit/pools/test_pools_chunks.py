@@ -7,7 +7,6 @@ import re
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import poolchunks
@@ -18,7 +17,6 @@ from pooltasks import negative_raises, square
 
 from fairlead.errors import SerializationError, WorkerDiedError
 from fairlead.pools import Pool, ProcessPool
-from fairlead.pools.executor.chunking import CHUNK_BYTES, MOST_READ, ChunkSizes, Paces
 from fairlead.pools.executor.stream import Stream
 from fairlead.pools.multiprocessing import Pool as LikeMultiprocessing
 from fairlead.pools.process import progress
@@ -257,44 +255,6 @@ def test_progress_hands_over_what_has_waited_and_what_is_before_a_suspect(
 def test_stream_lets_go_of_items_whose_calls_are_over(several: Make) -> None:
     stream: Stream[int] = several().map(abs, range(10), chunksize=5)
     assert stream.results() == list(range(10))
-
-
-# sizes
-
-
-def _sizes(function: Callable[..., Any], paces: Paces, **given: Any) -> ChunkSizes:
-    engine = SimpleNamespace(call_cost_s=1e-3, sends=True)
-    pool: Any = SimpleNamespace(_engine=engine, _paces=paces, workers=2)
-    return ChunkSizes(pool, function, **{"fixed": None, "window": None, "total": None, **given})
-
-
-def test_chunks_are_as_large_at_once_as_earlier_calls_of_the_function_were_quick() -> None:
-    paces = Paces()
-    paces.note(square, 1e-6)
-    for total, item, expected in (
-        (10_000, 1, 1250),  # four for each worker
-        (100_000, 1, 10_001),  # ten times what a task costs
-        (None, 1, MOST_READ),
-        (10_000, bytes(CHUNK_BYTES // 3), 2),
-    ):
-        sizes = _sizes(square, paces, total=total)
-        assert sizes.now == 1  # until it is known how large an item is
-        sizes.sent(item, star=False)
-        assert sizes.now == expected
-    for unknown in (_sizes(abs, paces), _sizes(square, Paces()), _sizes(square, paces, fixed=1)):
-        unknown.sent(1, star=False)
-        assert unknown.now == 1
-
-
-def test_pace_of_a_function_that_cannot_be_a_key_is_not_known() -> None:
-    class Odd:
-        __hash__ = None  # type: ignore[assignment]
-
-        def __call__(self) -> None: ...
-
-    paces = Paces()
-    paces.note(Odd(), 1.0)
-    assert paces.of(Odd()) is None
 
 
 def test_results_is_a_list_of_what_is_left_and_raises_where_a_call_did(several: Make) -> None:

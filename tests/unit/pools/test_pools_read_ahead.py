@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from poolkinds import Make
-from pooltasks import wait_for
+from pooltasks import square, wait_for
 from waiting import until
 
 from fairlead.pools.executor import chunking
-from fairlead.pools.executor.chunking import ChunkSizes, StreamChunk
+from fairlead.pools.executor.chunking import ChunkSizes, Paces, StreamChunk
 from fairlead.pools.executor.stream import Stream
 
 pytestmark = pytest.mark.ends_and_free
@@ -81,8 +81,9 @@ def test_many_small_items_behind_a_slow_one_are_read_ahead_a_little(keeping: Mak
 
 
 def sizes(**given: Any) -> ChunkSizes:
-    pool: Any = SimpleNamespace(workers=2, _engine=SimpleNamespace(call_cost_s=100e-6, sends=True))
-    return ChunkSizes(pool, **{"fixed": None, "window": None, "total": None, **given})
+    engine = SimpleNamespace(call_cost_s=100e-6, sends=True)
+    pool: Any = SimpleNamespace(workers=2, _engine=engine, _paces=given.pop("paces", Paces()))
+    return ChunkSizes(pool, square, **{"fixed": None, "window": None, "total": None, **given})
 
 
 def landed(chosen: ChunkSizes, length: int, *, out: int = 0, back: int = 0, ns: int = 50) -> None:
@@ -121,6 +122,35 @@ def test_given_sizes_are_kept_whatever_items_weigh() -> None:
     chosen = sizes(window=3)
     landed(chosen, 1, out=1 << 30)
     assert [chosen.room(ahead) for ahead in (0, 2, 3)] == [1, 1, 0]
+
+
+def test_chunks_are_as_large_at_once_as_earlier_calls_of_the_function_were_quick() -> None:
+    paces = Paces()
+    paces.note(square, 1e-6)
+    for total, item, expected in (
+        (10_000, 1, 1250),  # four for each worker
+        (100_000, 1, 1001),  # ten times what a task costs
+        (None, 1, chunking.MOST_READ),
+        (10_000, bytes(chunking.CHUNK_BYTES // 3), 2),
+    ):
+        chosen = sizes(paces=paces, total=total)
+        assert chosen.now == 1  # until it is known how large an item is
+        chosen.sent(item, star=False)
+        assert chosen.now == expected
+    for unknown in (sizes(), sizes(paces=paces, fixed=1)):
+        unknown.sent(1, star=False)
+        assert unknown.now == 1
+
+
+def test_pace_of_a_function_that_cannot_be_a_key_is_not_known() -> None:
+    class Odd:
+        __hash__ = None  # type: ignore[assignment]
+
+        def __call__(self) -> None: ...
+
+    paces = Paces()
+    paces.note(Odd(), 1.0)
+    assert paces.of(Odd()) is None
 
 
 def test_item_that_cannot_tell_its_size_is_sent_as_any_other(make: Make) -> None:
