@@ -284,9 +284,7 @@ class _Process(DirectWorker):
 
     def read(self, task: Task) -> Any:
         kind, value = self._read(task)
-        while kind == calls.UNREADABLE and calls.read_again(
-            task, value.error, by_value=self._sent_by_value
-        ):
+        while kind == calls.UNREADABLE and calls.read_again(task, value.error, by_value=self._sent_by_value):
             unknown = isinstance(value.error, AttributeError | ImportError)
             self._sent_by_value = True
             self._send(calls.pack(task, by_value=True))

@@ -13,7 +13,7 @@ import poolchunks
 import pytest
 from poolchunks import BadBack, BadThere, Noted
 from poolkinds import KINDS, Make
-from pooltasks import square
+from pooltasks import ReadAfter, square
 
 from fairlead.errors import SerializationError, WorkerDiedError
 from fairlead.pools import Pool, ProcessPool
@@ -51,7 +51,9 @@ FORMS: dict[str, Callable[[Pool, Any, list[Any]], Any]] = {
     "stream, chunks": lambda pool, call, items: pool.stream(call, items, chunksize=20),
     "unordered": lambda pool, call, items: pool.stream(call, items, chunksize=20, ordered=False),
     "imap": lambda pool, call, items: LikeMultiprocessing(over=pool).imap(call, items, 20),
-    "imap_unordered": lambda pool, call, items: LikeMultiprocessing(over=pool).imap_unordered(call, items, 20),
+    "imap_unordered": lambda pool, call, items: LikeMultiprocessing(over=pool).imap_unordered(
+        call, items, 20
+    ),
 }
 
 
@@ -182,7 +184,9 @@ def test_with_retries_only_the_call_that_ends_its_worker_can_be_lost(dies: str, 
     with ProcessPool(2) as pool:
         found = taken(pool.with_options(retries=1).map(call, range(ITEMS), chunksize=20))
     assert [n for n, one in enumerate(found) if isinstance(one, WorkerDiedError)] == ([BAD] if always else [])
-    assert [one for one in found if isinstance(one, int)] == [n for n in range(ITEMS) if n != BAD or not always]
+    assert [one for one in found if isinstance(one, int)] == [
+        n for n in range(ITEMS) if n != BAD or not always
+    ]
     # those that were done before are done again, and the one that ended the worker comes last
     assert call.made() == {n: 2 if n <= BAD else 1 for n in range(ITEMS)}
 
@@ -214,11 +218,13 @@ def test_multiprocessings_map_raises_what_the_call_came_to(tmp_path: Path) -> No
 
 @pytest.mark.skipif("interpreters" not in KINDS, reason="has no interpreters with a pool")
 def test_interpreter_that_is_lost_takes_its_chunk_along_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "read").touch()
+    items = [ReadAfter(str(tmp_path / "read"), str(tmp_path / "ended")) if n == 2 else n for n in range(5)]
     with KINDS["interpreters"](max_workers=1) as pool:
-        call = Noted(tmp_path / "log", stops=2)
-        found = taken(pool.map(call, range(5), chunksize=5))
+        found = taken(pool.map(str, items, chunksize=5))
         assert all(isinstance(one, WorkerDiedError) for one in found)
-        assert "a chunk of 5 calls; it is not known which" in str(found[4])
+        assert "calling str() for a chunk of 5 calls; it is not known which" in str(found[4])
+        assert len(taken(pool.map(str, items, chunksize=5))) == 5
         assert pool.submit(square, 3).result() == 9
 
 

@@ -123,7 +123,7 @@ def test_given_sizes_are_kept_whatever_items_weigh() -> None:
     assert [chosen.room(ahead) for ahead in (0, 2, 3)] == [1, 1, 0]
 
 
-def test_item_that_cannot_tell_its_size_is_sent_as_any_other(make: Make) -> None:
+def test_item_without_a_size_is_sent(make: Make) -> None:
     assert list(make().stream(type, [Sizeless()])) == [Sizeless]
 
 

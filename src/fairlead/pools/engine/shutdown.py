@@ -138,7 +138,7 @@ def _renew() -> None:
     _lock = EngineLock()
 
 
-# before the interpreter waits for its threads, and before what is registered with atexit, as multiprocessing's
-# end; not if it ends already
+# before the interpreter waits for its threads, and before what is registered with atexit, as the end of
+# multiprocessing; not if it ends already
 with contextlib.suppress(RuntimeError):
     threading._register_atexit(_end)  # type: ignore[attr-defined]

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from fairlead.errors import BrokenPoolError, PoolClosedError, UsageError
 from fairlead.pools.engine import forks
 from fairlead.pools.engine.contract import Lending
-from fairlead.pools.engine.future import Future
 from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.executor import progress as bars
 from fairlead.pools.executor.chunking import FOR_EACH_WORKER, ChunkSizes, StreamChunk

@@ -23,8 +23,8 @@ from __future__ import annotations
 import array
 import contextlib
 import ctypes
-import mmap
 import math
+import mmap
 import os
 import select
 import socket

@@ -113,7 +113,12 @@ def _serve(send: SendMessage, word: SharedWord, message: Message) -> None:
 
 
 def _with_progress(
-    send: SendMessage, word: SharedWord, function: Callable[..., Any], items: Any, star: bool, suspects: int = 0
+    send: SendMessage,
+    word: SharedWord,
+    function: Callable[..., Any],
+    items: Any,
+    star: bool,
+    suspects: int = 0,
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """What call_chunk is called with."""
 

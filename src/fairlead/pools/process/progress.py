@@ -59,7 +59,9 @@ class ChunkProgress(NoProgress):
 
     __slots__ = ("_at", "_begin_ns", "_safe", "_send")
 
-    def __init__(self, word: SharedWord, calls: int, suspects: int, send: Callable[[list[Any]], None]) -> None:
+    def __init__(
+        self, word: SharedWord, calls: int, suspects: int, send: Callable[[list[Any]], None]
+    ) -> None:
         super().__init__(word.numbers)
         self._send = send
         self._safe = calls - suspects

@@ -36,7 +36,12 @@ def pack(task: Task, *, by_value: bool = False) -> Parts:
     chunk = chunk_of(task)
     if chunk is not None and chunk.apart:
         return _pack_apart(task, chunk, context)
-    call = (task.function, task.args if chunk is None else _with_suspects(chunk, *task.args), task.kwargs, context)
+    call = (
+        task.function,
+        task.args if chunk is None else _with_suspects(chunk, *task.args),
+        task.kwargs,
+        context,
+    )
     if not by_value:
         try:
             return _noted(chunk, pickled(call))
