@@ -213,7 +213,8 @@ class BrokenPoolError(FairleadError, RuntimeError):
 
 class WorkerDiedError(FairleadError, RuntimeError):
     """The worker that ran the task ended before the task did: killed, crashed, or made to exit. The pool
-    lives, and only this task is lost; ``with_options(retries=...)`` has such tasks run again."""
+    lives, and only this task is lost, or of a chunk the calls that had been done and not arrived;
+    ``with_options(retries=...)`` has such tasks run again."""
 
 
 class TaskTimeoutError(FairleadError, TimeoutError):

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fairlead.pools.engine.stopped import Stopped
 
 def elsewhere() -> bool:
     """In a worker that shares no objects with the test."""
@@ -51,10 +50,10 @@ def _refuse() -> None:
 class Noted:
     """A call that writes down that it was made, and does as it is told with some items."""
 
-    def __init__(self, log: Path, *, dies: int = -1, dies_once: int = -1, bad: int = -1, stops: int = -1) -> None:
+    def __init__(self, log: Path, *, dies: int = -1, dies_once: int = -1, bad: int = -1) -> None:
         self.__name__ = "noted"
         self.log = log
-        self.dies, self.dies_once, self.bad, self.stops = dies, dies_once, bad, stops
+        self.dies, self.dies_once, self.bad = dies, dies_once, bad
 
     def __call__(self, n: Any) -> Any:
         with self.log.open("a") as log:
@@ -63,8 +62,6 @@ class Noted:
         if n == self.dies or (n == self.dies_once and not once.exists()):
             once.touch()
             os._exit(9)
-        if n == self.stops:
-            raise Stopped
         return BadBack() if n == self.bad else n
 
     def made(self) -> dict[int, int]:

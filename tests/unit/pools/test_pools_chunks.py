@@ -13,7 +13,7 @@ import poolchunks
 import pytest
 from poolchunks import BadBack, BadThere, Noted
 from poolkinds import KINDS, Make
-from pooltasks import negative_raises, square
+from pooltasks import ReadAfter, negative_raises, square
 
 from fairlead.errors import SerializationError, WorkerDiedError
 from fairlead.pools import Pool, ProcessPool
@@ -219,11 +219,13 @@ def test_multiprocessings_map_raises_what_the_call_came_to(tmp_path: Path) -> No
 
 @pytest.mark.skipif("interpreters" not in KINDS, reason="has no interpreters with a pool")
 def test_interpreter_that_is_lost_takes_its_chunk_along_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "read").touch()
+    items = [ReadAfter(str(tmp_path / "read"), str(tmp_path / "ended")) if n == 2 else n for n in range(5)]
     with KINDS["interpreters"](max_workers=1) as pool:
-        call = Noted(tmp_path / "log", stops=2)
-        found = taken(pool.map(call, range(5), chunksize=5))
+        found = taken(pool.map(str, items, chunksize=5))
         assert all(isinstance(one, WorkerDiedError) for one in found)
-        assert "a chunk of 5 calls; it is not known which" in str(found[4])
+        assert "calling str() for a chunk of 5 calls; it is not known which" in str(found[4])
+        assert len(taken(pool.map(str, items, chunksize=5))) == 5
         assert pool.submit(square, 3).result() == 9
 
 

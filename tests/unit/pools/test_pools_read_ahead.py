@@ -128,10 +128,10 @@ def test_chunks_are_as_large_at_once_as_earlier_calls_of_the_function_were_quick
     paces = Paces()
     paces.note(square, 1e-6)
     for total, item, expected in (
-        (10_000, 1, 1250),  # four for each worker
+        (4000, 1, 500),  # four for each worker
         (100_000, 1, 1001),  # ten times what a task costs
         (None, 1, chunking.MOST_READ),
-        (10_000, bytes(chunking.CHUNK_BYTES // 3), 2),
+        (4000, bytes(chunking.CHUNK_BYTES // 3), 2),
     ):
         chosen = sizes(paces=paces, total=total)
         assert chosen.now == 1  # until it is known how large an item is
@@ -153,7 +153,7 @@ def test_pace_of_a_function_that_cannot_be_a_key_is_not_known() -> None:
     assert paces.of(Odd()) is None
 
 
-def test_item_that_cannot_tell_its_size_is_sent_as_any_other(make: Make) -> None:
+def test_item_without_a_size_is_sent(make: Make) -> None:
     assert list(make().stream(type, [Sizeless()])) == [Sizeless]
 
 

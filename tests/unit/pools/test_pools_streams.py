@@ -8,6 +8,7 @@ import itertools
 import multiprocessing
 import threading
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from poolkinds import Make
 from pooltasks import add, announce_and_spin, identity, negative_raises, square, wait_for
 from waiting import until
 
+from fairlead.errors import UsageError
 from fairlead.pools import ThreadPool
 from fairlead.pools.executor.stream import Stream
 from fairlead.pools.multiprocessing import Pool
@@ -175,6 +177,17 @@ def test_progress_counts_every_item_to_its_end(make: Make, capsys: pytest.Captur
     assert (bar.done, bar.closed) == (50, True)
     assert len(make().map(identity, range(50), progress=True).results()) == 50
     assert "50/50" in capsys.readouterr().out
+    made: list[tuple[Any, Any]] = []
+
+    class Made(Bar):
+        def __init__(self, *, total: int | None) -> None:
+            made.append((self, total))
+
+    assert len(make().map(identity, range(50), progress=Made).results()) == 50
+    assert len(list(make().stream(identity, iter(range(50)), progress=partial(Made)))) == 50
+    assert [(bar.done, bar.closed, total) for bar, total in made] == [(50, True, 50), (50, True, None)]
+    with pytest.raises(UsageError, match="progress must be True, a bar"):
+        make().map(identity, [], progress=lambda total: total)
 
 
 # as multiprocessing's pool

@@ -132,8 +132,8 @@ class Pool(concurrent.futures.Executor):
             timeout: seconds from now after which taking a result raises TimeoutError.
             chunksize: calls in one task. None: chosen from the time that calls take; one, where calls have a
                 time-out or retries.
-            progress: True for a bar of rich's, or an object with ``update(n)`` and ``close()``, as tqdm's,
-                advanced as results are taken.
+            progress: True for a bar of rich's, an object with ``update(n)`` and ``close()``, as tqdm's, or
+                what makes one, as tqdm itself (called with ``total=``); advanced as results are taken.
 
         Returns:
             An iterator over the results in the order of the items; ``results()`` waits for all and returns a
@@ -289,14 +289,15 @@ class Pool(concurrent.futures.Executor):
         for``.
 
         The consumer of the results reads the iterable, and never more than ``window`` items ahead of what was
-        taken (None: four chunks for each worker). What it raises is raised behind the results of the items
-        before. A call's exception is raised in its place, and the stream goes on behind it. Closing the
-        stream, or letting go of it, cancels what is under way.
+        taken. None: four chunks for each worker, and no more than 16 MiB of items or of results, as far as
+        their sizes are known; but two items for each worker. What the iterable raises is raised behind the
+        results of the items before. A call's exception is raised in its place, and the stream goes on behind
+        it. Closing the stream, or letting go of it, cancels what is under way.
 
         Args:
             ordered: results in the order of the items; otherwise as they come.
             chunksize: calls in one task; None: chosen from the time that calls take.
-            progress: True for a bar of rich's, or an object with ``update(n)`` and ``close()``, as tqdm's.
+            progress: as ``map``'s.
         """
         return Stream(
             self, fn, iterable, star=False, ordered=ordered, window=window, chunksize=chunksize,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 from fairlead.errors import MissingExtraError, UsageError
@@ -16,7 +17,7 @@ class ProgressBar(Protocol):
     def close(self) -> Any: ...
 
 
-Progress = bool | ProgressBar
+Progress = bool | ProgressBar | Callable[..., ProgressBar]
 
 
 def pause(bar: ProgressBar | None) -> None:
@@ -32,11 +33,16 @@ def bar(wanted: Progress, total: int | None) -> ProgressBar | None:
         return None
     if wanted is True:
         return _RichBar(total)
-    if not isinstance(wanted, ProgressBar):
+    if callable(wanted) and (isinstance(wanted, type) or not isinstance(wanted, ProgressBar)):
+        made: object = wanted(total=total)
+    else:
+        made = wanted
+    if not isinstance(made, ProgressBar):
         raise UsageError(
-            f"progress must be True or have update() and close(), as tqdm's bars; not {wanted!r}"
+            "progress must be True, a bar with update() and close(), as tqdm's, or what makes such a bar, as "
+            f"tqdm itself; not {wanted!r}"
         )
-    return wanted
+    return made
 
 
 class _RichBar:

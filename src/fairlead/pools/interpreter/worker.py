@@ -174,44 +174,23 @@ def _unpack_extra(args: Any, extra: tuple[Any, ...]) -> tuple[Any, Any, Any, boo
 
 
 def _by_value(function: Callable[..., Any] | None, value: Any, refusal: BaseException) -> tuple[int, bytes]:
-    """A reply that plain pickle has refused."""
-    outcome = _sendable(function, value, refusal)
-    if isinstance(outcome, _ByValue):
-        return PICKLED, outcome.pickled
-    return FAILED, _dumps(outcome)
-
-
-class _ByValue:
-    """Becomes, elsewhere, what was pickled."""
-
-    def __init__(self, pickled: bytes) -> None:
-        self.pickled = pickled
-
-    def __reduce__(self) -> Any:
-        import pickle
-
-        return pickle.loads, (self.pickled,)
-
-
-def _sendable(function: Callable[..., Any] | None, value: Any, refusal: BaseException | None = None) -> Any:
-    """The value in a form that pickle takes, or a Failure that says why there is none."""
+    """A reply that plain pickle has refused: by value, or why there is none."""
     from fairlead.pools.serialization import pickling
 
     try:
-        return _ByValue(pickling.dumps(value))
+        return PICKLED, pickling.dumps(value)
     except Stopped:
         raise
-    except BaseException as reason:  # noqa: BLE001 - objects raise what they like when they are pickled
+    except BaseException:  # noqa: BLE001 - objects raise what they like when they are pickled
         from fairlead.errors import SerializationError
         from fairlead.pools.serialization.calls import said
-        from fairlead.pools.serialization.failure import Failure
 
         name = f"{getattr(function, '__name__', None) or type(function).__name__}()"
         error = SerializationError(
-            f"the result of {name}, a {type(value).__name__}, cannot be sent back: {said(refusal or reason)}"
+            f"the result of {name}, a {type(value).__name__}, cannot be sent back: {said(refusal)}"
         )
-        error.__cause__ = refusal or reason
-        return Failure(error)
+        error.__cause__ = refusal
+        return FAILED, packed(error)
 
 
 def _loads(pickled: bytes) -> Any:

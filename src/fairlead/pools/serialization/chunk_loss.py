@@ -75,7 +75,5 @@ class ChunkLost(Lost):
         chunk.end(ended)
 
     def error(self, task: Task) -> WorkerDiedError:
-        return WorkerDiedError(
-            f"{self}, calling {name_of(called(task))} for a chunk of {self._chunk.length} calls; it is not "
-            "known which of them had been done or begun"
-        )
+        chunk = f"calling {name_of(called(task))} for a chunk of {self._chunk.length} calls"
+        return WorkerDiedError(f"{self}, {chunk}; it is not known which of them had been done or begun")

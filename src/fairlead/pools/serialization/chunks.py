@@ -76,7 +76,7 @@ class ChunkCalls:
         self.lost: dict[int, int] = {}
         """How many workers were lost at a call, or after it and before its result had come; by place."""
         self.suspects: set[int] = set()
-        """Where a worker was lost before, by place: the last of ``left``; other results are sent before."""
+        """Where a worker was lost before, by place. They come last, when the other results have been sent."""
         self.apart = False
         """Items are to be pickled each by itself."""
         self.bytes_out = self.bytes_in = 0
@@ -149,6 +149,8 @@ class Apart:
         return len(self.streams)
 
     def __iter__(self) -> Iterator[Callable[[], Any]]:
+        from functools import partial
+
         for number in range(len(self.streams)):
             yield partial(self._load, number)
 
