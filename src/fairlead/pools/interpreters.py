@@ -47,7 +47,7 @@ class InterpreterPool(Pool):
         forward_logging: whether this program's loggers, and so its handlers, handle what workers log.
 
     Raises:
-        UnsupportedInterpreterError: this is not CPython 3.13 or newer, or tracemalloc is tracing, before 3.15.
+        UnsupportedInterpreterError: this is not CPython 3.13 or newer, or tracemalloc traces, before 3.15.
     """
 
     def __init__(
