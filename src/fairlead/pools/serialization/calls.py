@@ -191,12 +191,12 @@ class ByValue:
     """A function that was pickled once and for all, for many calls."""
 
     def __init__(self, function: Callable[..., Any], pickled_function: bytes) -> None:
-        self._function = function
+        self.function = function
         self._pickled = pickled_function
         self.__name__ = name_of(function)
 
     def __call__(self, *args: Any) -> Any:
-        return self._function(*args)
+        return self.function(*args)
 
     def __reduce__(self) -> Any:
         return _load_by_value, (self._pickled,)

@@ -149,7 +149,6 @@ class Apart:
         return len(self.streams)
 
     def __iter__(self) -> Iterator[Callable[[], Any]]:
-        from functools import partial
 
         for number in range(len(self.streams)):
             yield partial(self._load, number)
