@@ -339,20 +339,13 @@ def test_auto_pool_that_chooses_threads_takes_the_loop_and_the_context_along(
 
 
 @pytest.mark.skipif(sys.implementation.name == "pypy", reason="cloudpickle does not load there")
-def test_auto_pool_that_chooses_workers_elsewhere_sends_neither(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairlead.pools import auto
-    from fairlead.pools.choose.choice import Choice
-
-    monkeypatch.setattr(auto, "CALLS", 1)
-    monkeypatch.setattr(auto, "choose", lambda _facts: Choice("processes", 1, "so said"))
-
+def test_all_calls_of_an_auto_pool_see_the_variables_that_the_first_saw() -> None:
     async def main() -> list[str]:
         VARIABLE.set("stays here")
         return [await pool.run(variable) for _ in range(3)]
 
     with AutoPool(1) as pool:
-        first, *others = run(main())
-    assert (first, others) == ("stays here", ["default", "default"])
+        assert run(main()) == ["stays here"] * 3
 
 
 def test_call_with_chosen_variables_goes_back_too() -> None:

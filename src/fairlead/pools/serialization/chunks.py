@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 
 from fairlead.pools.engine.stopped import Stopped
 
@@ -149,6 +148,7 @@ class Apart:
         return len(self.streams)
 
     def __iter__(self) -> Iterator[Callable[[], Any]]:
+        from functools import partial
 
         for number in range(len(self.streams)):
             yield partial(self._load, number)
