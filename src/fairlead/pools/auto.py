@@ -493,6 +493,6 @@ class _Auto(TaskScheduler):
         self._pools.append(made)
         shutdown.forget(made._engine)  # it is ended by this
         self._engines.append(made._engine)
-        if self._terminated:  # looked at once the engine is there to be found, as terminate() looks after that
+        if self._terminated:  # asked once the engine can be found by terminate()
             made._engine.terminate()
         return made
