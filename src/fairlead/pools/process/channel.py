@@ -224,7 +224,7 @@ class Channel:
         kind, length, sizes = block.sent
         head = HEADER.pack(MARK, kind, 0, len(sizes), 0, length) + array.array("Q", sizes).tobytes()
         self._socket.sendall(head)
-        for begin, size in ((0, length), *zip(_begins(length, sizes), sizes, strict=True)):
+        for begin, size in ((0, length), *zip(begins(length, sizes), sizes, strict=True)):
             for at in range(begin, begin + size, GROWS_BY):
                 self._socket.sendall(os.pread(block.fd, min(GROWS_BY, begin + size - at), at))
         self._take_back(number)
@@ -247,7 +247,7 @@ class Channel:
                     block.map = _map(block.fd)
                 _copy(block.map, pieces)
             else:
-                _write(block.fd, pieces)
+                write(block.fd, pieces)
                 block.size = end
         except OSError:  # no memory left for it
             self._drop(block)
@@ -393,18 +393,18 @@ class Channel:
     def _from_block(
         self, kind: int, fds: list[int], number: int, length: int, sizes: Sequence[int]
     ) -> Message:
-        begins = _begins(length, sizes)
-        end = begins[-1] + sizes[-1] if sizes else length
+        places = begins(length, sizes)
+        end = places[-1] + sizes[-1] if sizes else length
         if len(fds) != 1 or os.fstat(fds[0]).st_size < end:
             raise Corrupt(f"block {number} is not there, or too small")
         block = _Mapped(fds[0], end, number, self._lent)
-        buffers: list[Any] = [block.part(begin, size) for begin, size in zip(begins, sizes, strict=True)]
+        buffers: list[Any] = [block.part(begin, size) for begin, size in zip(places, sizes, strict=True)]
         if len(self._lent.living) >= MOST_LENT:
             buffers = [bytearray(buffer) for buffer in buffers]
         return Message(kind, block.part(0, length), buffers, block)
 
 
-def _begins(length: int, sizes: Sequence[int]) -> list[int]:
+def begins(length: int, sizes: Sequence[int]) -> list[int]:
     """Where the buffers are in a block, behind a stream of this length."""
     found = []
     for size in sizes:
@@ -421,7 +421,7 @@ def _copy(target: Any, pieces: list[memoryview]) -> None:
         at += piece.nbytes
 
 
-def _write(fd: int, pieces: list[memoryview]) -> None:
+def write(fd: int, pieces: list[memoryview]) -> None:
     """Writes them one behind the other from the beginning, without the GIL."""
     at = 0
     while pieces:
