@@ -7,9 +7,11 @@ import errno
 import multiprocessing
 import multiprocessing.util
 import os
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -47,6 +49,7 @@ StartMethod = Literal["forkserver", "spawn", "fork"]
 NO_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOBUFS}
 GRACE_S = 5.0
 """What an idle worker is given to end by itself."""
+LONGEST_DIRECTORY = 107 - len("/pymp-12345678/listener-12345678")
 _starting = EngineLock()
 """Held by threads that start processes, as forks at once would inherit each other's ends of sockets; and by
 threads that ask for an exit status, as a start does that for all children."""
@@ -236,6 +239,8 @@ class _Process(DirectWorker):
         child.end_if_imported_by_a_worker()
         with _starting, _lost_without_resources():
             _end_before_children_are_joined()
+            if self._context.get_start_method() == "forkserver":
+                _keep_addresses_short()
             if self._context.get_start_method() == "fork":
                 _refuse_to_fork_with_subinterpreters()
             ours, theirs = socket.socketpair()
@@ -472,6 +477,16 @@ def _allowed_children() -> Iterator[None]:
     finally:
         config.pop("daemon")
         config.update((name, before[name]) for name in ("daemon", "authkey") if name in before)
+
+
+def _keep_addresses_short() -> None:
+    """The address of a socket has at most 107 bytes, and multiprocessing makes that of its server within the
+    directory for temporary files, whose name may be longer."""
+    config = multiprocessing.current_process()._config  # type: ignore[attr-defined]
+    if config.get("tempdir") is None and len(os.fsencode(tempfile.gettempdir())) > LONGEST_DIRECTORY:
+        directory = tempfile.mkdtemp(prefix="pymp-", dir="/tmp")
+        multiprocessing.util.Finalize(None, shutil.rmtree, args=(directory, True), exitpriority=-100)
+        config["tempdir"] = directory
 
 
 _at_exit: multiprocessing.util.Finalize | None = None

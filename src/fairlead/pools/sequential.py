@@ -63,27 +63,31 @@ class _AtOnce(TaskScheduler):
         self._check_open()
         if not self._started:
             self._started = True
+            here = enter(None)  # this thread may be another pool's worker
             try:
-                with _Entered(None):
-                    self._worker.start()
+                self._worker.start()
             except BaseException as refusal:
                 why = broken(f"the initializer raised {refusal!r}", refusal)
                 self._break(why)
                 if isinstance(refusal, KeyboardInterrupt):
                     raise
                 raise why from refusal
+            finally:
+                enter(here)
         task.begin()
         with self._lock:
             self._running += 1
         value: Any = None
         error: BaseException | None = None
+        here = enter(self._worker.state)
         try:
             if task.function is call_chunk:
                 task.args = (*task.args, _not_ctrl_c)
-            with _Entered(self._worker.state):
-                value = self._worker.run(task)
+            value = self._worker.run(task)
         except BaseException as raised:  # noqa: BLE001 - the task's
             error = raised
+        finally:
+            enter(here)
         took_ns = time.monotonic_ns() - task.began_ns
         limit = task.options.timeout
         late = limit is not None and took_ns > limit * 1e9
@@ -121,20 +125,6 @@ class _AtOnce(TaskScheduler):
 
     def _numbers(self) -> tuple[Counts, int, int, int]:
         return self._counts, 1, 0, self._running
-
-
-class _Entered:
-    """While this thread is the worker: it may be another pool's, too. No generator: contextlib would write to
-    the exceptions of calls."""
-
-    def __init__(self, state: object) -> None:
-        self._state = state
-
-    def __enter__(self) -> None:
-        self._state = enter(self._state)
-
-    def __exit__(self, *_: object) -> None:
-        enter(self._state)
 
 
 def _not_ctrl_c(error: BaseException) -> Failure:

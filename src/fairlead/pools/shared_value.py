@@ -5,12 +5,16 @@ from __future__ import annotations
 import mmap
 import os
 import pickle
+import sys
 import weakref
 from typing import Any, Generic, TypeVar
 
 from fairlead.errors import SerializationError, WrongSegmentError
 from fairlead.pools.serialization.messages import laid_out, pickled, places, write
 from fairlead.sync import _segments
+
+if sys.platform == "linux":
+    import fcntl
 
 T = TypeVar("T")
 
@@ -29,7 +33,7 @@ class SharedValue(Generic[T]):
     (numpy's, Arrow's, those in a pandas frame) are read-only views of it, and bytes are a memoryview. What
     else the value holds is unpickled for each call.
 
-    The memory has no name. It is freed when nothing refers to the value any more, here and in the workers.
+    The memory has no name, and no process can change it. It is freed when nothing refers to the value any more, here and in the workers.
     Keep the object while calls with it are under way: otherwise they raise HandleGoneError. Workers of
     another machine cannot map it. Linux only.
 
@@ -56,6 +60,7 @@ class SharedValue(Generic[T]):
             assert token is not None
             os.posix_fallocate(fd, 0, end + len(token))  # ENOSPC here, and no SIGBUS later
             write(fd, [*pieces, memoryview(token)])
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
             return _loaded(fd, token, length, sizes)
 
         self._keep(*_segments.make(build), length, sizes)

@@ -83,6 +83,24 @@ def test_workers_map_the_memory_of_the_one_that_wrote_it_and_let_go_of_it() -> N
         os.fstat(fd)
 
 
+def mapped_within(shared: SharedValue[Any], inode: int) -> tuple[int, int]:
+    with ProcessPool(1) as pool:
+        return pool.submit(mapped_with, shared, inode).result()
+
+
+def test_workers_of_workers_map_it_too() -> None:
+    shared = SharedValue(bytes(200_000))
+    with ProcessPool(1) as pool:
+        assert pool.submit(mapped_within, shared, inode_of(shared)).result() == (2, 200_000)
+        assert pool.statistics().bytes_out < 20_000
+
+
+def test_no_process_can_change_the_memory() -> None:
+    shared = SharedValue(bytes(100))
+    with pytest.raises(PermissionError):
+        os.pwrite(shared._fd, b"x", 0)
+
+
 def test_a_reference_to_what_is_gone_says_what_to_keep() -> None:
     shared = SharedValue(bytes(100_000))
     reference = pickle.dumps(shared)
