@@ -340,7 +340,8 @@ class _Process(DirectWorker):
             return self._parts + value[0], value[1]
         return value
 
-    def _read(self, task: Task) -> tuple[int, Any]:
+    def _read(self, task: Task, *, apart: bool = False) -> tuple[int, Any]:
+        """``apart``: each outcome of a chunk has been pickled by itself."""
         message, self._message = self._message, None
         if message is None:
             raise self._lost(task)
@@ -348,6 +349,10 @@ class _Process(DirectWorker):
         try:
             value = message.load()
         except BaseException as error:
+            if kind == calls.RESULT and not apart and chunk_of(task) is not None:
+                self._ask_for(calls.APART)
+                self.wait()
+                return self._read(task, apart=True)
             raise SerializationError(f"the result cannot be read here: {error!r}") from error
         if kind != calls.RESULT and not isinstance(value, Failure):
             raise SerializationError(f"the answer cannot be read here: it is of kind {kind}")
@@ -365,8 +370,12 @@ class _Process(DirectWorker):
 
     def end(self) -> None:
         if self._channel is not None:
-            with contextlib.suppress(OSError):
-                self._channel.send(calls.END, pickled(None))
+            self._ask_for(calls.END)
+
+    def _ask_for(self, kind: int) -> None:
+        assert self._channel is not None
+        with contextlib.suppress(OSError):  # wait() finds the channel at its end
+            self._channel.send(kind, pickled(None))
 
     def stop(self) -> bool:
         self._stopped = True

@@ -48,8 +48,13 @@ def main(
             send(calls.FAILED, pickled(Failure(error)))
             return
         send(calls.READY, pickled(None))
-        while (message := channel.receive()).kind == calls.CALL:
-            _serve(send, word, message)
+        kept: tuple[Any, Any] | None = None
+        while (message := channel.receive()).kind != calls.END:
+            if message.kind == calls.CALL:
+                kept = None
+                kept = _serve(send, word, message)
+            elif kept is not None:
+                send(calls.RESULT, calls.pack_each(*kept))
             del message
         finalize(last)
     except (EOFError, ConnectionError):
@@ -94,23 +99,30 @@ def _forward_logging(channel: Channel, levels: dict[str, int]) -> SendMessage:
     return send
 
 
-def _serve(send: SendMessage, word: SharedWord, message: Message) -> None:
+def _serve(send: SendMessage, word: SharedWord, message: Message) -> tuple[Any, Any] | None:
+    """The function of a chunk and what it came to, if that may be asked for again."""
+    kept = None
     try:
         function, args, kwargs, named = message.load()
         context = None if named is None else contexts.in_context(named)
     except BaseException as error:  # noqa: BLE001 - whatever unpickling runs
         send(calls.UNREADABLE, pickled(Failure(error)))
-        return
+        return None
     if function is call_chunk:
         args, kwargs = _with_progress(send, word, *args)
     try:
         value = function(*args, **kwargs) if context is None else context.run(function, *args, **kwargs)
-        kind, parts = calls.pack_outcome(function, args, value)
+        if function is call_chunk:
+            kind, (parts, keep) = calls.RESULT, calls.pack_together(args[0], value)
+            kept = (args[0], value) if keep else None
+        else:
+            kind, parts = calls.pack_outcome(function, args, value)
         del value
     except BaseException as error:  # noqa: BLE001 - the task's
         kind, parts = calls.FAILED, pickled(Failure(error))
     del function, args, kwargs  # what they hold may live in a block, which this message gives back
     send(kind, parts)
+    return kept
 
 
 def _with_progress(

@@ -20,10 +20,14 @@ from fairlead.pools.serialization.messages import Parts, pickled, pickled_plain
 if TYPE_CHECKING:
     from fairlead.pools.engine.contract import Task
 
-CALL, END, READY, RESULT, FAILED, UNREADABLE, RECORD, PART = range(1, 9)
-"""What a message is. To a worker: a call, or the request to end. From it: ready for the first; a result; a
+CALL, END, READY, RESULT, FAILED, UNREADABLE, RECORD, PART, APART = range(1, 10)
+"""What a message is. To a worker: a call, the request to end, or, the last, to send the outcomes of the chunk
+that it has just done again, each pickled by itself. From it: ready for the first; a result; a
 Failure; that the call could not be read there, with the reason; of no call, a log record; and the first
 outcomes of a chunk that goes on."""
+
+KEPT_BYTES = 256 * 1024
+"""Of outcomes that a worker may be asked for again."""
 
 OF_THE_THREAD = (KeyboardInterrupt, Stopped)
 """Meant for the thread that pickles; whatever else comes out of pickling is an object's."""
@@ -151,9 +155,31 @@ def pack_outcome(function: Callable[..., Any], args: tuple[Any, ...], value: Any
 
 
 def pack_outcomes(function: Callable[..., Any], value: tuple[list[Any], int]) -> Parts:
-    """What call_chunk returns."""
+    """What call_chunk returns, so that a result that cannot be read costs no other."""
     parts = pickled_plain(value)
-    return pickled((each(function, value[0]), value[1])) if parts is None else parts
+    return pack_each(function, value) if parts is None else parts
+
+
+def pack_together(function: Callable[..., Any], value: tuple[list[Any], int]) -> tuple[Parts, bool]:
+    """As pack_outcomes, but where that takes long: objects of classes, if they are small enough to be kept.
+    Whether they are, because they may be asked for again, each by itself."""
+    parts = pickled_plain(value)
+    if parts is not None:
+        return parts, False
+    try:
+        parts = pickled(value)
+    except Stopped:
+        raise
+    except BaseException:  # noqa: BLE001 - objects raise what they like when they are pickled
+        pass
+    else:
+        if parts.nbytes <= KEPT_BYTES:
+            return parts, True
+    return pack_each(function, value), False
+
+
+def pack_each(function: Callable[..., Any], value: tuple[list[Any], int]) -> Parts:
+    return pickled((each(function, value[0]), value[1]))
 
 
 def each(function: Callable[..., Any], outcomes: list[Any]) -> Apart:

@@ -167,15 +167,16 @@ class Apart:
 
     def read(self) -> list[Any]:
         """All, with a Failure for each that cannot be read."""
-        outcomes: list[Any] = []
-        for load in self:
-            try:
-                outcomes.append(load())
-            except Stopped:
-                raise
-            except BaseException as error:  # noqa: BLE001 - the item's
-                outcomes.append(_failure(error))
-        return outcomes
+        return [self._read(load) for load in self]
+
+    @staticmethod
+    def _read(load: Callable[[], Any]) -> Any:
+        try:
+            return load()
+        except Stopped:
+            raise
+        except BaseException as error:  # noqa: BLE001 - the item's
+            return _failure(error)
 
 
 def _arrived(streams: list[bytes], buffers: dict[int, list[Any]], said: str) -> Apart:
