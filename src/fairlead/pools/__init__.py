@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from fairlead.pools.executor.base import Pool
     from fairlead.pools.executor.stream import Stream
     from fairlead.pools.interpreters import InterpreterPool
-    from fairlead.pools.process.shared_value import SharedValue
     from fairlead.pools.processes import ProcessPool
     from fairlead.pools.sequential import SequentialPool
     from fairlead.pools.serialization.failure import WorkerTraceback

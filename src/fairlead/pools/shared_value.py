@@ -33,9 +33,9 @@ class SharedValue(Generic[T]):
     (numpy's, Arrow's, those in a pandas frame) are read-only views of it, and bytes are a memoryview. What
     else the value holds is unpickled for each call.
 
-    The memory has no name, and no process can change it. It is freed when nothing refers to the value any more, here and in the workers.
-    Keep the object while calls with it are under way: otherwise they raise HandleGoneError. Workers of
-    another machine cannot map it. Linux only.
+    The memory has no name, and no process can change it. It is freed when nothing refers to the value any
+    more, here and in the workers. Keep the object while calls with it are under way: otherwise they raise
+    HandleGoneError. Workers of another machine cannot map it. Linux only.
 
     Raises:
         SerializationError: the value cannot be pickled.

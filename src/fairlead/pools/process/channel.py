@@ -453,7 +453,7 @@ class Channel:
         if len(fds) != 1 or os.fstat(fds[0]).st_size < end:
             raise Corrupt(f"block {number} is not there, or too small")
         block = _Mapped(fds[0], end, number, self._lent)
-        buffers: list[Any] = [block.part(begin, size) for begin, size in zip(places, sizes, strict=True)]
+        buffers: list[Any] = [block.part(begin, size) for begin, size in zip(begins, sizes, strict=True)]
         if len(self._lent.living) >= MOST_LENT:
             buffers = [bytearray(buffer) for buffer in buffers]
         return Message(kind, block.part(0, length), buffers, block)
