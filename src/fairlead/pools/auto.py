@@ -17,7 +17,7 @@ from fairlead.pools.choose import rules
 from fairlead.pools.choose.call_profile import NAP_S, CallMeter, CallSample
 from fairlead.pools.choose.choice import Choice, ChoiceFacts, choose
 from fairlead.pools.engine import shutdown
-from fairlead.pools.engine.contract import Task, broken
+from fairlead.pools.engine.contract import Engine, Task, broken
 from fairlead.pools.engine.future import Future
 from fairlead.pools.engine.scheduler import Counts, TaskScheduler
 from fairlead.pools.engine.worker_manager import WorkerManager
@@ -72,7 +72,7 @@ class AutoPool(Pool):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         future: Future[T] | None = None,
-        engine: TaskScheduler | None = None,  # noqa: ARG002
+        engine: Engine | None = None,  # noqa: ARG002
     ) -> Future[T]:
         """Once it is chosen, that pool's engine takes all at once."""
         return super()._submit(fn, args, kwargs, future, self._engine.chosen)
@@ -327,9 +327,11 @@ class _Auto(TaskScheduler):
             **self._hooks,
             thread_name_prefix=self._prefix,
         )
-        shutdown.forget(self._pool._engine)  # it is ended by this
-        self._engines.append(self._pool._engine)
-        return self._pool._engine
+        engine = self._pool._engine
+        assert isinstance(engine, TaskScheduler)
+        shutdown.forget(engine)  # it is ended by this
+        self._engines.append(engine)
+        return engine
 
 
 def _function(task: Task) -> Callable[..., Any]:

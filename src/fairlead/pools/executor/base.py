@@ -18,10 +18,9 @@ from fairlead import machine
 from fairlead.errors import PoolClosedError, UsageError, WaitTimeoutError
 from fairlead.pools.engine import forks, shutdown
 from fairlead.pools.engine.aside import Aside
-from fairlead.pools.engine.contract import Options, Statistics
+from fairlead.pools.engine.contract import Engine, Options, Statistics
 from fairlead.pools.engine.future import Future
 from fairlead.pools.engine.lock import EngineLock
-from fairlead.pools.engine.scheduler import TaskScheduler
 from fairlead.pools.executor.progress import Progress
 from fairlead.pools.executor.stream import Stream
 from fairlead.pools.from_thread import Caller
@@ -99,10 +98,10 @@ class Pool(concurrent.futures.Executor):
     workers.
     """
 
-    _engine: TaskScheduler
+    _engine: Engine
     _options: Options
 
-    def _begin(self, engine: TaskScheduler) -> None:
+    def _begin(self, engine: Engine) -> None:
         """For __init__ of the kinds."""
         self._engine = engine
         self._options = Options()
@@ -124,7 +123,7 @@ class Pool(concurrent.futures.Executor):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         future: Future[T] | None = None,
-        engine: TaskScheduler | None = None,
+        engine: Engine | None = None,
     ) -> Future[T]:
         if engine is None:
             engine = self._engine
