@@ -102,6 +102,7 @@ class PoolLife(RuleBasedStateMachine):
         super().__init__()
         self.place = Path(tempfile.mkdtemp(prefix="fairlead-"))
         self.lives: list[Life] = []
+        self.nested: list[Future[Any]] = []
         self.gates = 0
         self.closed = self.dropped = self.terminated = False
         self.late = False
@@ -183,7 +184,9 @@ class PoolLife(RuleBasedStateMachine):
         """Which the pool may be closed for, or broken, before it is submitted."""
 
         def nested() -> int:
-            return self.pool.submit(square, n).result()
+            future = self.pool.submit(square, n)
+            self.nested.append(future)
+            return future.result()
 
         return self.submit(
             lambda end: end == n * n or isinstance(end, PoolClosedError | BrokenPoolError | CancelledError),
@@ -289,6 +292,10 @@ class PoolLife(RuleBasedStateMachine):
         assert all(life.called == [life.future] for life in self.lives), "a callback was called twice"
         numbers = self.pool.statistics()
         assert (numbers.queued, numbers.running) == (0, 0)
+        ends = [outcome(future) for future in (*(life.future for life in self.lives), *self.nested)]
+        broken = sum(isinstance(end, BrokenPoolError) for end in ends)
+        counted = numbers.done + numbers.timed_out + numbers.cancelled + numbers.lost + broken
+        assert counted == len(ends), "a task was counted twice, or not at all"
         shutil.rmtree(self.place)
 
 

@@ -22,13 +22,13 @@ from fairlead.pools.choose.choice import Choice, ChoiceFacts, choose, in_threads
 from fairlead.pools.choose.known_functions import KnownFunctions, calls_of, function_of
 from fairlead.pools.choose.sharing import Sharing, differs
 from fairlead.pools.engine import shutdown
-from fairlead.pools.engine.contract import Options, Task, broken
+from fairlead.pools.engine.contract import Engine, Options, Task, broken
 from fairlead.pools.engine.future import Future
 from fairlead.pools.engine.scheduler import Counts, TaskScheduler
 from fairlead.pools.engine.worker_manager import WorkerManager
 from fairlead.pools.executor.base import Pool, checked, checked_callable
 from fairlead.pools.serialization import calls, function, pickling
-from fairlead.pools.serialization.chunks import call_chunk
+from fairlead.pools.serialization.chunks import ChunkCalls, call_chunk
 from fairlead.pools.serialization.failure import Failure
 from fairlead.pools.threads import ThreadWorker
 
@@ -84,7 +84,7 @@ class AutoPool(Pool):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         future: Future[T] | None = None,
-        engine: TaskScheduler | None = None,  # noqa: ARG002
+        engine: Engine | None = None,  # noqa: ARG002
     ) -> Future[T]:
         """Once it is chosen, that pool's engine takes all at once."""
         return super()._submit(fn, args, kwargs, future, self._engine.engine_for(fn, args, kwargs))
@@ -142,7 +142,7 @@ class _Auto(TaskScheduler):
         """What was asked for before it was decided is asked of the chosen engine, too."""
         self._asked = 0
         """Workers that answered whether they have all as this process has it: no calls of the user's."""
-        self._others: Pool | None = None
+        self._others: TaskScheduler | None = None
         """Threads, for calls that must not go to the chosen workers."""
         self._pools: list[Pool] = []
         self._known = KnownFunctions()
@@ -169,7 +169,7 @@ class _Auto(TaskScheduler):
             if self._others is None:
                 workers = self._given or machine.cores().usable
                 self._others = self._made("threads", workers, idle_timeout=LINGER_S)
-            return self._others._engine
+            return self._others
 
     def _tasks_for_interpreters(self) -> type[Task]:
         """Tasks that threads make after all, where an interpreter could not import what they need."""
@@ -180,15 +180,14 @@ class _Auto(TaskScheduler):
         class Retried(Posted):
             __slots__ = ()
 
-            def fail(self, error: BaseException) -> None:
+            def end(self, value: Any, error: BaseException | None) -> None:
                 auto = own()
-                if auto is None or not isinstance(error, ModuleRefusedError) or not auto._in_threads(self):
-                    super().fail(error)
-
-            def succeed(self, value: Any) -> None:
-                auto = own()
-                if auto is None or self.function is not call_chunk or not auto._rest(self, value[0]):
-                    super().succeed(value)
+                if auto is not None:
+                    if error is None and self.function is call_chunk and auto._rest(self, value[0]):
+                        return
+                    if isinstance(error, ModuleRefusedError) and auto._in_threads(self):
+                        return
+                super().end(value, error)
 
         return Retried
 
@@ -212,10 +211,10 @@ class _Auto(TaskScheduler):
             for place, one in enumerate(outcomes)
             if isinstance(one, Failure) and isinstance(one.error, ModuleRefusedError)
         ]
-        if not refused or task.future._engine is (self._others and self._others._engine):
+        if not refused or task.future._engine is self._others:
             return False
-        function, items, star = task.args
-        again = (function, [items[place] for place in refused], star)
+        function, chunk, star = task.args
+        again = (function, ChunkCalls([chunk.left[0][place] for place in refused]), star)
         rest = Task(Future(), call_chunk, again, {}, task.options)
         rest.future.attach(self._threads(), rest)
 
@@ -223,7 +222,7 @@ class _Auto(TaskScheduler):
             if not future.cancelled() and future.exception() is None:
                 for place, one in zip(refused, future.result()[0], strict=True):
                     outcomes[place] = one
-            Task.succeed(task, (outcomes, 0))
+            Task.end(task, (outcomes, 0), None)
 
         self._known.remember(function, None)
         try:
@@ -296,13 +295,12 @@ class _Auto(TaskScheduler):
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         if not super().join(timeout):
             return False
-        others = None if self._others is None else self._others._engine
-        if not all(self._joined(engine, deadline) for engine in self._engines if engine is not others):
+        if not all(self._joined(engine, deadline) for engine in self._engines if engine is not self._others):
             return False
         if self._others is None:  # until then it may be given what interpreters cannot do
             return True
-        self._others._engine.close()
-        return self._joined(self._others._engine, deadline)
+        self._others.close()
+        return self._joined(self._others, deadline)
 
     @staticmethod
     def _joined(engine: TaskScheduler, deadline: float) -> bool:
@@ -369,7 +367,7 @@ class _Auto(TaskScheduler):
         called = function_of(first.function, first.args)
         if self._is_coroutines(first):
             choice = choose(self._facts(first, None, lambda: None))
-            return choice, self._made(str(choice.kind), self._given or choice.workers)._engine
+            return choice, self._made(str(choice.kind), self._given or choice.workers)
         before = set(sys.modules)
         sharing = Sharing(called)
         with self._lock:
@@ -380,7 +378,7 @@ class _Auto(TaskScheduler):
         facts = self._facts(first, sample, lambda: sharing.doubt(made), sharing.imports)
         choice = choose(facts)
         while True:
-            chosen = self._made(str(choice.kind), self._given or choice.workers)._engine
+            chosen = self._made(str(choice.kind), self._given or choice.workers)
             if not chosen.sends:
                 return choice, chosen
             refusal = self._tried(chosen, sharing)
@@ -488,11 +486,13 @@ class _Auto(TaskScheduler):
             return str(refusal)
         return None
 
-    def _made(self, kind: str, workers: int | None, **given: Any) -> Pool:
+    def _made(self, kind: str, workers: int | None, **given: Any) -> TaskScheduler:
         made = make(kind, workers, **self._hooks, thread_name_prefix=self._prefix, **given)
         self._pools.append(made)
-        shutdown.forget(made._engine)  # it is ended by this
-        self._engines.append(made._engine)
+        engine = made._engine
+        assert isinstance(engine, TaskScheduler)
+        shutdown.forget(engine)  # it is ended by this
+        self._engines.append(engine)
         if self._terminated:  # asked once the engine can be found by terminate()
-            made._engine.terminate()
-        return made
+            engine.terminate()
+        return engine

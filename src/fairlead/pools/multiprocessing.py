@@ -8,9 +8,8 @@ from functools import cache
 from typing import Any, Generic, Self, TypeVar
 
 from fairlead.errors import UsageError
-from fairlead.pools.engine.contract import Lending
+from fairlead.pools.engine.contract import Engine, Lending
 from fairlead.pools.engine.future import Future
-from fairlead.pools.engine.scheduler import TaskScheduler
 from fairlead.pools.executor import base
 from fairlead.pools.executor.stream import NotYet, Stream
 from fairlead.sync import Event
@@ -34,7 +33,7 @@ class AsyncResult(Generic[T]):
 
     def __init__(
         self,
-        engine: TaskScheduler,
+        engine: Engine,
         future: concurrent.futures.Future[T],
         callback: Callable[[T], object] | None,
         error_callback: Callable[[BaseException], object] | None,

@@ -88,24 +88,22 @@ class _AtOnce(TaskScheduler):
             error = raised
         finally:
             enter(here)
-        took_ns = time.monotonic_ns() - task.began_ns
         limit = task.options.timeout
-        late = limit is not None and took_ns > limit * 1e9
+        late = limit is not None and time.monotonic_ns() - task.began_ns > limit * 1e9
         with self._lock:
             self._running -= 1
-            self._counts.run_ns += took_ns
-            self._counts.done += not late
-            self._counts.timed_out += late
+            if late:
+                self._counts.attempt(task)
+                self._counts.timed_out += 1
+            else:
+                self._counts.outcome(task)
         if late:
-            task.fail(
-                TaskTimeoutError(f"the task ran longer than {limit:g} s (a sequential pool cannot stop it)")
+            error = TaskTimeoutError(
+                f"the task ran longer than {limit:g} s (a sequential pool cannot stop it)"
             )
-        elif error is not None:
-            task.fail(error)
-            if isinstance(error, KeyboardInterrupt):
-                raise error
-        else:
-            task.succeed(value)
+        task.end(value, error)
+        if isinstance(error, KeyboardInterrupt):
+            raise error
 
     def uninterrupted(self, call: Callable[[], T], task: Task | None = None) -> T:  # noqa: ARG002
         return call()

@@ -17,6 +17,7 @@ from pooltasks import announce_and_spin, spin, spin_below, spin_in_deallocators,
 from waiting import until
 
 from fairlead import errors
+from fairlead.pools import ThreadPool
 from fairlead.pools.engine.contract import Options, Task
 from fairlead.pools.engine.future import Future
 from fairlead.pools.engine.worker_manager import WorkerManager
@@ -265,3 +266,11 @@ def test_task_is_begun_once_by_all_threads_that_have_found_it_queued() -> None:
     assert task.begin()
     assert not task.begin()
     assert task.attempts == 1
+
+
+def test_task_that_a_waiting_worker_has_run_is_counted_as_any_other() -> None:
+    with ThreadPool(1) as pool:
+        assert pool.submit(lambda: pool.submit(square, 3).result()).result() == 9
+    numbers = pool.statistics()
+    assert (numbers.done, numbers.cancelled) == (2, 0)
+    assert numbers.run_time_s > 0

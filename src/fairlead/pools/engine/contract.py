@@ -36,15 +36,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, TypeVar
 
 from fairlead.errors import BrokenPoolError, WaitTimeoutError, WorkerDiedError
 from fairlead.pools.engine.future import Future
 
-if TYPE_CHECKING:
-    from fairlead.pools.engine.scheduler import TaskScheduler
-
 Function = Callable[..., Any]
+T = TypeVar("T")
 
 CALLER: contextvars.ContextVar[Any] = contextvars.ContextVar("fairlead_caller")
 """The loop, or trio's token, of the task that awaits this call: see from_thread.py. Never sent elsewhere."""
@@ -220,18 +218,125 @@ class Task:
     def may_retry(self) -> bool:
         return self.attempts - self.unread <= self.options.retries
 
-    def succeed(self, value: Any) -> None:
+    def end(self, value: Any, error: BaseException | None) -> None:
+        """With what its call returned, or the error."""
         self.future.forget()
-        self.future.set_result(value)
-
-    def fail(self, error: BaseException) -> None:
-        self.future.forget()
-        self.future.set_exception(error)
+        if error is None:
+            self.future.set_result(value)
+        else:
+            self.future.set_exception(error)
 
     def give_up(self) -> None:
         """Ends it as cancelled, though it had begun."""
         self.future.forget()
         self.future.end_cancelled()
+
+
+class Engine(ABC):
+    """What pools, streams and futures ask of a kind's engine, from any thread."""
+
+    kind: str
+    workers: int
+    """At most so many at once."""
+    call_cost_s = 20e-6
+    """What a task costs by itself; chunks are made long enough for that to be small beside their work."""
+    task_type: type[Task] = Task
+    """What its tasks are, where there is more to know of them."""
+    sends = False
+    """Whether calls are pickled and sent; otherwise they are made in this interpreter."""
+    keeps_state = False
+    """Whether only it knows what has begun: futures are PENDING until they end, and ask ``runs``, ``stop``
+    and ``wait``."""
+    forked = False
+    """Its workers are the parent's of this process."""
+
+    # tasks
+
+    def portable(self, function: Function) -> Function:
+        """A function that does the same, if that one is cheaper to send many times."""
+        return function
+
+    @abstractmethod
+    def enqueue(self, task: Task) -> None:
+        """Takes it over. PoolClosedError or BrokenPoolError: it was not taken, and its future has not
+        ended."""
+
+    @abstractmethod
+    def _check_open(self) -> None:
+        """Raises what ``enqueue`` raises."""
+
+    @abstractmethod
+    def stop(self, task: Task) -> bool:
+        """Cancels a task that may have begun. Whether this ended its future, as cancelled. After a False it
+        ends otherwise, or has ended, or another thread cancels it at this moment."""
+
+    @abstractmethod
+    def uninterrupted(self, call: Callable[[], T], task: Task | None = None) -> T:
+        """Makes a call that stops the task, or several, and that no interrupt of the calling thread leaves
+        half done."""
+
+    # waiting for tasks
+
+    def runs(self, task: Task) -> bool:  # noqa: ARG002
+        """Where it keeps the state: whether a worker has the task."""
+        return False
+
+    def wait(self, task: Task, timeout: float | None) -> None:  # noqa: ARG002
+        """Where it keeps the state: waits for the task's end; returns at once if another thread does."""
+        return
+
+    def here(self) -> bool:
+        """Whether the calling thread is one that its tasks need: a worker's, or the event loop's."""
+        return False
+
+    def help(self, task: Task) -> None:  # noqa: ARG002
+        """The calling thread is about to wait for the task: run it here if that thread is one of the workers
+        and it has not begun. May do nothing."""
+        return
+
+    def lend(self, *, blocking: bool = True) -> object | None:  # noqa: ARG002
+        """The calling thread, or with ``blocking=False`` the calling task of a loop, is about to wait for
+        tasks of this engine. If their worker is needed for that, another takes its place until
+        ``take_back``, which is to be called with what this returns, if that is not None. Raises DeadlockError
+        if the wait could never end."""
+        return None
+
+    def take_back(self, loan: Any) -> None:  # noqa: ARG002
+        """By the lender; or wherever a coroutine that was left is closed."""
+        return
+
+    # its end
+
+    @property
+    @abstractmethod
+    def closed(self) -> bool:
+        """It takes no more tasks."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """No more tasks; those taken are run, and then the workers end. Does not wait."""
+
+    @abstractmethod
+    def cancel_queued(self) -> None:
+        """Cancels what has not begun."""
+
+    @abstractmethod
+    def terminate(self) -> None:
+        """As close, but what is queued is cancelled and what runs is stopped. Does not wait."""
+
+    @abstractmethod
+    def join(self, timeout: float | None = None) -> bool:
+        """Waits until the workers of a closed engine have ended; those that could not be stopped are not
+        waited for. False if they had not within the time. DeadlockError in one of its own tasks or
+        done-callbacks, whose worker cannot end before it."""
+
+    @abstractmethod
+    def forget_after_fork(self) -> None:
+        """In a forked child, which has none of its threads and workers: takes no more tasks. A thread that
+        waits for one gets a DeadlockError. Makes its locks anew."""
+
+    @abstractmethod
+    def statistics(self) -> Statistics: ...
 
 
 class Worker(ABC):
@@ -300,11 +405,11 @@ class DirectWorker(Worker):
 
 
 class Lending:
-    """While it is entered, the caller waits for tasks of the engine: see TaskScheduler.lend."""
+    """While it is entered, the caller waits for tasks of the engine: see Engine.lend."""
 
     __slots__ = ("_blocking", "_engine", "_loan")
 
-    def __init__(self, engine: TaskScheduler, *, blocking: bool = True) -> None:
+    def __init__(self, engine: Engine, *, blocking: bool = True) -> None:
         self._engine = engine
         self._blocking = blocking
 

@@ -143,7 +143,6 @@ class DirectManager(WorkerManager):
                 except Exception as refusal:  # noqa: BLE001 - the task's
                     error = refusal
                     mine = self._withdraw(slot, task)
-                    slot.counts.done += mine
                 except BaseException:
                     with slot.lock:
                         if not task.attempts:
@@ -161,7 +160,8 @@ class DirectManager(WorkerManager):
         if error is not None:
             if not mine:
                 return True  # stopped, and the worker with it
-            task.fail(error)
+            slot.counts.outcome(task)
+            task.end(None, error)
         return False
 
     def _hand_another(self, slot: WorkerSlot) -> None:

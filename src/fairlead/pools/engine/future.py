@@ -17,8 +17,7 @@ from fairlead.pools.engine.stopped import Stopped
 from fairlead.sync import Event
 
 if TYPE_CHECKING:
-    from fairlead.pools.engine.contract import Task
-    from fairlead.pools.engine.scheduler import TaskScheduler
+    from fairlead.pools.engine.contract import Engine, Task
 
 T = TypeVar("T")
 
@@ -65,7 +64,7 @@ class Future(concurrent.futures.Future[T]):
     begun, so that waiting for tasks of one's own pool does not deadlock it.
     """
 
-    _engine: TaskScheduler | None = None
+    _engine: Engine | None = None
     _task: Task | None = None
     _listeners: list[Callable[[Any], object]] | None = None
 
@@ -78,7 +77,7 @@ class Future(concurrent.futures.Future[T]):
         self._waiters: list[Any] = []
         self._done_callbacks: list[Any] = []
 
-    def attach(self, engine: TaskScheduler, task: Task) -> None:
+    def attach(self, engine: Engine, task: Task) -> None:
         self._engine = engine
         self._task = task
         if engine.here():
@@ -96,7 +95,7 @@ class Future(concurrent.futures.Future[T]):
                 self._state = _base.RUNNING
             return begins
 
-    def hand_over(self, engine: TaskScheduler) -> bool:
+    def hand_over(self, engine: Engine) -> bool:
         """Its task is another engine's from now on; False if it has begun, or ended."""
         with self._condition:
             pending = self._state == _base.PENDING
@@ -117,7 +116,7 @@ class Future(concurrent.futures.Future[T]):
         """As cancel(), for a thread that must not wait for another."""
         return self._cancel(lambda engine, task: engine.stop(task))
 
-    def _cancel(self, stop: Callable[[TaskScheduler, Task], bool]) -> bool:
+    def _cancel(self, stop: Callable[[Engine, Task], bool]) -> bool:
         while not self._cancel_pending():
             task, engine = self._task, self._engine
             if task is None or engine is None:
@@ -295,7 +294,7 @@ class Waiters(list[Any]):
     """What wait() and as_completed() put a waiter into, of a future that a worker of the pool has: while one
     is there, that worker waits for its own pool."""
 
-    def __init__(self, engine: TaskScheduler) -> None:
+    def __init__(self, engine: Engine) -> None:
         super().__init__()
         self._engine = engine
         self._loans: list[object | None] = []

@@ -29,14 +29,14 @@ import contextlib
 import math
 import threading
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from fairlead.errors import DeadlockError, PoolClosedError, TaskTimeoutError
 from fairlead.pools.engine import aside, shutdown
-from fairlead.pools.engine.contract import Broken, Function, StartLimit, Statistics, Task, broken
+from fairlead.pools.engine.contract import Broken, Engine, Lost, StartLimit, Statistics, Task, Unread, broken
 from fairlead.pools.engine.deadlines import DeadlineTimer
 from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.stopped import Stopped
@@ -70,13 +70,14 @@ class WorkerStart(HasDeadline, Protocol):
 class Helper(Protocol):
     """A worker that waits for tasks of its own pool."""
 
+    counts: Counts
     helping: int
     """How many it runs now, each on top of one that waits for it."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """What was done: by one worker slot, written by its thread, or by all else."""
+    """What was done: by one worker, written by its thread, or by all else, written with the engine's lock."""
 
     done: int = 0
     timed_out: int = 0
@@ -90,13 +91,24 @@ class Counts:
     bytes_out: int = 0
     bytes_in: int = 0
 
+    def attempt(self, task: Task) -> None:
+        """An attempt is over, however it ended."""
+        self.queue_ns += task.began_ns - task.queued_ns
+        self.run_ns += time.monotonic_ns() - task.began_ns
+
+    def outcome(self, task: Task) -> None:
+        """As ``attempt``: its call has returned or raised."""
+        self.queue_ns += task.began_ns - task.queued_ns
+        self.run_ns += time.monotonic_ns() - task.began_ns
+        self.done += 1
+
     def add(self, other: Counts) -> None:
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
-class TaskScheduler(ABC):
-    """Runs tasks. Methods without an underscore may be called from any thread.
+class TaskScheduler(Engine):
+    """Runs tasks.
 
     Args:
         workers: how many there are at most.
@@ -104,24 +116,9 @@ class TaskScheduler(ABC):
         start_limit: of the workers' starts; a start that exceeds it breaks the pool.
     """
 
-    kind: str
-    workers: int
-    call_cost_s = 20e-6
-    """What a task costs by itself; chunks are made long enough for that to be small beside their work."""
-
-    task_type: type[Task] = Task
-    """What its tasks are, where there is more to know of them."""
-    sends = False
-    """Whether calls are pickled and sent; otherwise they are made in this interpreter."""
-    keeps_state = False
-    """Whether only it knows what has begun: futures are PENDING until they end, and ask ``runs``, ``stop``
-    and ``wait``."""
     most_helped = 20
     """So many tasks are run on top of one that waits for them; then another thread takes its place."""
     _closed = False
-    """It takes no more tasks."""
-    forked = False
-    """Its workers are the parent's of this process."""
     _terminated = 0.0
     """When ``terminate`` was called first; 0: it was not."""
     _broken: Broken | None = None
@@ -146,13 +143,7 @@ class TaskScheduler(ABC):
     def closed(self) -> bool:
         return self._closed
 
-    def portable(self, function: Function) -> Function:
-        """A function that does the same, if that one is cheaper to send many times."""
-        return function
-
     def enqueue(self, task: Task) -> None:
-        """Takes it over. PoolClosedError or BrokenPoolError: it was not taken, and its future has not
-        ended."""
         with self._lock:
             self._check_open()
             if self._watch is None and (task.options.timeout or self._start_limit) is not None:
@@ -162,7 +153,6 @@ class TaskScheduler(ABC):
             then()
 
     def _check_open(self) -> None:
-        """Raises what ``enqueue`` raises."""
         if self._broken is not None:
             raise type(self._broken)(str(self._broken)) from self._broken
         if self._closed:
@@ -173,57 +163,22 @@ class TaskScheduler(ABC):
             raise PoolClosedError(shutdown.over or shutdown.CLOSED)
 
     def uninterrupted(self, call: Callable[[], T], task: Task | None = None) -> T:  # noqa: ARG002
-        """Makes a call that stops the task, or several, and that no interrupt of the calling thread leaves
-        half done."""
         # a deallocator may run where the lock is held, which another thread would wait for
         return call() if self._lock._is_owned() else aside.uninterrupted(call)
 
     def stop(self, task: Task) -> bool:
-        """Cancels a task that may have begun. Whether this ended its future, as cancelled. After a False it
-        ends otherwise, or has ended, or another thread cancels it at this moment."""
         return self._stop(task, late=False)
 
-    def help(self, task: Task) -> None:  # noqa: ARG002
-        """The calling thread is about to wait for the task: run it here if that thread is one of the workers
-        and it has not begun. May do nothing."""
-        return
-
-    def here(self) -> bool:
-        """Whether the calling thread is one that its tasks need: a worker's, or the event loop's."""
-        return False
-
-    def lend(self, *, blocking: bool = True) -> object | None:  # noqa: ARG002
-        """The calling thread, or with ``blocking=False`` the calling task of a loop, is about to wait for
-        tasks of this engine. If their worker is needed for that, another takes its place until
-        ``take_back``, which is to be called with what this returns, if that is not None. Raises DeadlockError
-        if the wait could never end."""
-        return None
-
-    def take_back(self, loan: Any) -> None:  # noqa: ARG002
-        """By the lender; or wherever a coroutine that was left is closed."""
-        return
-
-    def runs(self, task: Task) -> bool:  # noqa: ARG002
-        """Where it keeps the state: whether a worker has the task."""
-        return False
-
-    def wait(self, task: Task, timeout: float | None) -> None:  # noqa: ARG002
-        """Where it keeps the state: waits for the task's end; returns at once if another thread does."""
-        return
-
     def close(self) -> None:
-        """No more tasks; those taken are run, and then the workers end. Does not wait."""
         with self._lock:
             if not self._closed:
                 self._closed = True
                 self._close_queue()
 
     def cancel_queued(self) -> None:
-        """Cancels what has not begun."""
         self._end_queued(None)
 
     def terminate(self) -> None:
-        """As close, but what is queued is cancelled and what runs is stopped. Does not wait."""
         with self._lock:
             # before it is looked at what runs: what begins then looks at this
             self._terminated = self._terminated or time.monotonic()
@@ -235,9 +190,6 @@ class TaskScheduler(ABC):
             self.stop(task)
 
     def join(self, timeout: float | None = None) -> bool:
-        """Waits until the workers of a closed engine have ended; those that could not be stopped are not
-        waited for. False if they had not within the time. DeadlockError in one of its own tasks or
-        done-callbacks, whose worker cannot end before it."""
         if self.here() and not self.forked:
             raise DeadlockError(
                 "the pool takes no more tasks, but one of its own, or a done-callback of one, cannot wait "
@@ -246,8 +198,6 @@ class TaskScheduler(ABC):
         return shutdown.join(self._not_ended, self._watch, timeout)
 
     def forget_after_fork(self) -> None:
-        """In a forked child, which has none of its threads and workers: takes no more tasks. A thread that
-        waits for one gets a DeadlockError. Makes its locks anew."""
         self._closed = self.forked = True
         self._lock = EngineLock()
         self._again, self._timed = set(), set()
@@ -291,19 +241,20 @@ class TaskScheduler(ABC):
         if helper.helping >= self.most_helped or not task.begin():
             return
         helper.helping += 1
+        value = error = None
         try:
             value = run(task)
         except Stopped:  # sent to the task that waits
-            task.give_up()
+            self._give_up([task])
             raise
-        except BaseException as error:  # noqa: BLE001 - the task's
-            task.fail(error)
-        else:
-            task.succeed(value)
+        except BaseException as raised:  # noqa: BLE001 - the task's
+            error = raised
         finally:
             helper.helping -= 1
+        helper.counts.outcome(task)
+        task.end(value, error)
 
-    # its end
+    # its end: what a call returned or raised is counted by Counts.outcome, and ended by Task.end
 
     def _stop(self, task: Task, *, late: bool) -> bool:
         """Has an attempt end. What is late is tried again or fails, the rest is cancelled, also between two
@@ -321,12 +272,29 @@ class TaskScheduler(ABC):
             if then is None:
                 return False
             again = then()
+        if not late:
+            self._give_up([task])
+            return True
         with self._lock:
-            self._counts.timed_out += late
-            self._counts.cancelled += not late
-        error = TaskTimeoutError(f"the task ran longer than {task.options.timeout:g} s") if late else None
+            self._counts.timed_out += 1
+        error = TaskTimeoutError(f"the task ran longer than {task.options.timeout:g} s")
         self._finish(task, error, again=bool(again))
         return True
+
+    def _give_up(self, tasks: Collection[Task]) -> None:
+        """Ends as cancelled what the caller has taken."""
+        with self._lock:
+            self._counts.cancelled += len(tasks)
+        for task in tasks:
+            task.give_up()
+
+    def _lose(self, task: Task, lost: Lost) -> bool:
+        """Its worker is gone, and an attempt with it: whether there will be a further one, as
+        ``_tries_again`` says."""
+        with self._lock:
+            again = self._tries_again(task, unread=lost.begins_anew(task))
+            self._counts.lost += not (again and isinstance(lost, Unread))
+            return again
 
     def _tries_again(self, task: Task, *, unread: bool = False) -> bool:
         """Whether there will be a further attempt: it is in ``_again`` then. Asked before it leaves its
@@ -356,22 +324,22 @@ class TaskScheduler(ABC):
         if then is not None:
             then()
 
-    def _finish(self, task: Task, error: BaseException | None, *, again: bool) -> None:
-        """After an attempt without an outcome; no error: it is cancelled, as all are once terminated."""
+    def _finish(self, task: Task, error: BaseException, *, again: bool) -> None:
+        """After an attempt without an outcome: once terminated all are cancelled."""
         if again:
             self._put_again(task)
-        elif error is None or self._terminated:
+        elif self._terminated:
             task.give_up()
         else:
-            task.fail(error)
+            task.end(None, error)
 
     def _end_queued(self, error: Broken | None) -> None:
         tasks = self._drain()
-        if error is None:
-            with self._lock:
-                self._counts.cancelled += len(tasks)
-        for task in tasks:
-            self._finish(task, error, again=False)
+        if error is None or self._terminated:
+            self._give_up(tasks)
+        else:
+            for task in tasks:
+                task.end(None, error)
 
     def _break(self, error: BaseException) -> None:
         """There are no workers, and will not be any."""
@@ -381,7 +349,7 @@ class TaskScheduler(ABC):
             self.close()
             between = [task for task in list(self._again) if self._claim(task)]
         for task in between:
-            task.fail(why)
+            task.end(None, why)
         self._end_queued(why)
 
     # deadlines

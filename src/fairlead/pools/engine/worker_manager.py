@@ -27,13 +27,12 @@ from __future__ import annotations
 
 import functools
 import threading
-import time
 from collections.abc import Callable
 from queue import Empty
 from typing import Any
 
 from fairlead.pools.engine import shutdown
-from fairlead.pools.engine.contract import Lost, Task, Unread, broken
+from fairlead.pools.engine.contract import Lost, Task, broken
 from fairlead.pools.engine.stopped import Stopped
 from fairlead.pools.engine.worker_slots import WorkerSlot, WorkerSlots, this_thread
 
@@ -231,7 +230,6 @@ class WorkerManager(WorkerSlots):
             # _begin() for a first attempt, without the call: this is done for every task
             begun = self._begin(task) if task.attempts else task.begin()
             if begun:
-                counts.queue_ns += task.began_ns - task.queued_ns
                 if task.options.timeout is not None:
                     self._guard(task, task.options.timeout)
             else:
@@ -256,8 +254,7 @@ class WorkerManager(WorkerSlots):
         """As _withdraw, and cancels it."""
         mine = self._withdraw(slot, task)
         if mine:
-            slot.counts.cancelled += 1
-            task.give_up()
+            self._give_up([task])
         return mine
 
     def _conclude(self, slot: WorkerSlot, task: Task, run: Callable[[Task], Any]) -> bool:
@@ -274,7 +271,7 @@ class WorkerManager(WorkerSlots):
         slot.running = False
         with slot.lock:
             mine = slot.task is task
-            again = mine and lost is not None and self._tries_again(task, unread=lost.begins_anew(task))
+            again = mine and lost is not None and self._lose(task, lost)
             slot.task = None
         if not mine:
             del value, error
@@ -282,7 +279,6 @@ class WorkerManager(WorkerSlots):
             return False
         if task.options.timeout is not None and not again:
             self._timed.discard(task)
-        counts.run_ns += time.monotonic_ns() - task.began_ns
         # a slot whose thread calls callbacks is as busy as before
         calls_back = bool(task.future._done_callbacks) and lost is None
         if calls_back:
@@ -290,22 +286,19 @@ class WorkerManager(WorkerSlots):
         else:
             counts.ended += 1
         if lost is not None:
-            counts.lost += not (again and isinstance(lost, Unread))
+            counts.attempt(task)
             self._replace(slot, ends=True)
             slot.calls_out = True
             self._finish(task, lost.error(task), again=again)
             slot.calls_out = False
             return False
-        counts.done += 1
+        counts.outcome(task)
         slot.tasks += 1
         worn = 0 < self._most_tasks <= slot.tasks
         if worn:
             self._replace(slot, ends=True)
-        if error is None:
-            task.succeed(value)
-        else:
-            task.fail(error)
-            del error
+        task.end(value, error)
+        del error
         if calls_back:
             slot.calls_out = False
             counts.ended += 1
@@ -333,6 +326,6 @@ class WorkerManager(WorkerSlots):
             ends = slot.worker.stop()
         with self._lock:  # not in the slot's counts: its thread may have handed them in already
             self._counts.ended += 1
-            self._counts.run_ns += time.monotonic_ns() - task.began_ns
+            self._counts.attempt(task)
         self._replace(slot, ends=ends)
         return again

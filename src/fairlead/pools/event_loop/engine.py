@@ -14,7 +14,6 @@ import contextvars
 import inspect
 import math
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -49,6 +48,8 @@ class Loop(TaskScheduler):
     ) -> None:
         self.ident = 0
         self.helping = 0
+        self.counts = Counts()
+        """Of what the loop's thread has seen end."""
         self.inside: Step | None = None
         self.aim: Step | None = None
         self._initialize = initialize
@@ -155,7 +156,10 @@ class Loop(TaskScheduler):
 
     def _numbers(self) -> tuple[Counts, int, int, int]:
         queued = sum(not task.future.done() for task in self._queue)
-        return self._counts, int(self._loop is not None), queued, len(self._running)
+        total = Counts()
+        total.add(self._counts)
+        total.add(self.counts)
+        return total, int(self._loop is not None), queued, len(self._running)
 
     def _start(self) -> None:
         thread = shutdown.thread(self._live, None, self._name)
@@ -181,7 +185,7 @@ class Loop(TaskScheduler):
             return None
         again = late and self._tries_again(task)
         step = self._running.pop(task)
-        self._counts.run_ns += time.monotonic_ns() - task.began_ns
+        self._counts.attempt(task)
         step.interrupt()
         return lambda: again
 
@@ -262,7 +266,6 @@ class Loop(TaskScheduler):
         if not self._begin(task):
             return
         assert self._loop is not None
-        self._counts.queue_ns += task.began_ns - task.queued_ns
         step = Step(self, task)
         context = contextvars.Context() if task.context is None else task.context.copy()
         step.handle = self._loop.create_task(step, context=context)
@@ -282,8 +285,7 @@ class Loop(TaskScheduler):
             if mine:
                 del self._running[task]
                 self._timed.discard(task)
-                self._counts.run_ns += time.monotonic_ns() - task.began_ns
-                self._counts.done += 1
+                self.counts.outcome(task)
             self._pump()
         error = None if handle.cancelled() else handle.exception()
         if not mine:
@@ -291,11 +293,10 @@ class Loop(TaskScheduler):
         if handle.cancelled():
             task.give_up()  # by itself, as asyncio counts it
         elif error is not None:
-            task.fail(error)
-        elif type(value := handle.result()) is Failure:
-            task.fail(value.error)
+            task.end(None, error)
         else:
-            task.succeed(value)
+            value = handle.result()
+            task.end(value, value.error if type(value) is Failure else None)
 
 
 async def _begun(initialize: tuple[Callable[..., object], tuple[Any, ...]] | None) -> None:

@@ -17,9 +17,8 @@ from typing import Any, ParamSpec, Self, TypeVar
 from fairlead import machine
 from fairlead.errors import PoolClosedError, UsageError, WaitTimeoutError
 from fairlead.pools.engine import shutdown
-from fairlead.pools.engine.contract import Options, Statistics
+from fairlead.pools.engine.contract import Engine, Options, Statistics
 from fairlead.pools.engine.future import Future
-from fairlead.pools.engine.scheduler import TaskScheduler
 from fairlead.pools.executor.chunking import Paces
 from fairlead.pools.executor.intake import Intake
 from fairlead.pools.executor.progress import Progress
@@ -79,10 +78,10 @@ class Pool(concurrent.futures.Executor):
     workers.
     """
 
-    _engine: TaskScheduler
+    _engine: Engine
     _options: Options
 
-    def _begin(self, engine: TaskScheduler) -> None:
+    def _begin(self, engine: Engine) -> None:
         """For __init__ of the kinds."""
         self._engine = engine
         self._options = Options()
@@ -104,7 +103,7 @@ class Pool(concurrent.futures.Executor):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         future: Future[T] | None = None,
-        engine: TaskScheduler | None = None,
+        engine: Engine | None = None,
     ) -> Future[T]:
         if engine is None:
             engine = self._engine

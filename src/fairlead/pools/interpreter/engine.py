@@ -134,7 +134,7 @@ class Interpreters(TaskScheduler):
             task.job = self._job(task)
         except SerializationError as error:
             self._check_open()
-            task.fail(error)
+            task.end(None, error)
             return
         task.attempts += 1
         outstanding = self._board.post(task.job, task, False)
@@ -175,9 +175,7 @@ class Interpreters(TaskScheduler):
         for task, worker in self._board.seize():
             self._interrupt(worker)
             self._timed.discard(task)
-            with self._lock:
-                self._counts.cancelled += 1
-            task.give_up()
+            self._give_up([task])
         with self._lock:
             idle = list(self._places)
         for worker in idle:
@@ -318,18 +316,17 @@ class Interpreters(TaskScheduler):
 
     def _left(self, worker: _Worker, lost: Posted | None, reason: str) -> None:
         """Its interpreter has ended."""
+        gone = None if lost is None else loss(lost, f"the interpreter ended ({reason})")
         with self._lock:
-            again = lost is not None and self._tries_again(lost)
+            again = lost is not None and gone is not None and self._lose(lost, gone)
             stopped = self._leaving.pop(worker.number, None) is not None
             self._places.pop(worker.number, None)
             if lost is None:  # else its callbacks come, and may block
                 self._ending = shutdown.with_this_thread(self._ending)
             if not stopped and (lost is not None or reason or self._most_tasks):
                 self._counts.restarts += 1  # otherwise it had nothing to do for long, or the pool is closed
-            self._counts.lost += lost is not None
-        if lost is not None:
-            died = loss(lost, f"the interpreter ended ({reason})").error(lost)
-            self._finish(lost, died, again=again)
+        if lost is not None and gone is not None:
+            self._finish(lost, gone.error(lost), again=again)
         elif reason and not stopped:
             self._break(RuntimeError(f"a worker's interpreter ended: {reason}"))
         self._perhaps_add_worker()
@@ -381,7 +378,7 @@ class Interpreters(TaskScheduler):
 
     def _end(self, task: Posted, kind: int, value: Any) -> None:
         if kind == RESULT:
-            self._conclude(task, task.succeed, value)
+            self._conclude(task, value, None)
             return
         if kind == BEGUN:
             self._begun(task)
@@ -394,18 +391,18 @@ class Interpreters(TaskScheduler):
             return
         fine, read = read_outcome(kind, value)
         if fine:
-            self._conclude(task, task.succeed, read)
+            self._conclude(task, read, None)
         elif kind == BROKEN:
             self._break(read)
         elif kind == UNREADABLE:
             self._unreadable(task, read)
         else:
-            self._conclude(task, task.fail, read)
+            self._conclude(task, None, read)
 
-    def _conclude(self, task: Posted, end: Callable[[Any], None], outcome: Any) -> None:
+    def _conclude(self, task: Posted, value: Any, error: BaseException | None) -> None:
         if task.options.timeout is not None:
             self._timed.discard(task)
-        end(outcome)
+        task.end(value, error)
 
     def _unreadable(self, task: Posted, error: BaseException) -> None:
         """The worker could not read the call: by reference, perhaps, where it must go by value."""
@@ -427,7 +424,7 @@ class Interpreters(TaskScheduler):
             job = self._job(task)
         except SerializationError as refusal:
             if self._claim(task):
-                task.fail(refusal)
+                task.end(None, refusal)
         else:
             with self._lock:
                 if not self._terminated and self._claim(task):  # otherwise another thread ends it
