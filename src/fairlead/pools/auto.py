@@ -297,9 +297,10 @@ class _Auto(TaskScheduler):
         if not super().join(timeout):
             return False
         others = None if self._others is None else self._others._engine
-        if not all(self._joined(engine, deadline) for engine in self._engines if engine is not others):
+        engines = [engine for engine in self._engines if engine is not others]
+        if not all(self._joined(engine, deadline) for engine in engines):
             return False
-        if self._others is None:  # until then it may be given what interpreters cannot do
+        if self._others is None:  # made until then, for what interpreters cannot do
             return True
         self._others._engine.close()
         return self._joined(self._others._engine, deadline)
