@@ -14,7 +14,7 @@ from typing import Any
 from fairlead.pools.choose.effects import Effects
 from fairlead.pools.choose.labels import Doubt
 from fairlead.pools.choose.state import MISSING, State
-from fairlead.pools.serialization.function import imported
+from fairlead.pools.serialization.function import named_by
 
 Marks = dict[str, bytes]
 Arguments = tuple[tuple[Any, ...], bool]
@@ -59,7 +59,7 @@ class Sharing:
         reason = effects.of_calls(self.function, calls)
         if reason is None:
             self._read = tuple(sorted(set(self._read) | effects.reads))
-            self.imports.update(name for code in effects.codes for name in imported(code))
+            self.imports.update(name for code in effects.codes for name in named_by(code, "IMPORT_NAME"))
             reason = None if self._kinds else self._changed()
         return reason
 
