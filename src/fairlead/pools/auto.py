@@ -297,7 +297,7 @@ class _Auto(TaskScheduler):
             return False
         if not all(self._joined(engine, deadline) for engine in self._engines if engine is not self._others):
             return False
-        if self._others is None:  # until then it may be given what interpreters cannot do
+        if self._others is None:  # made until then, for what interpreters cannot do
             return True
         self._others.close()
         return self._joined(self._others, deadline)

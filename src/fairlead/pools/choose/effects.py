@@ -60,6 +60,8 @@ class Effects:
     def __init__(self, is_own: Callable[[str | None], bool]) -> None:
         self._is_own = is_own
         self._known: dict[tuple[CodeType, int], FollowedCode] = {}
+        self._labels: dict[int, tuple[Any, Label | None]] = {}
+        """Of what was loaded, by its identity; with it, so that no other object gets that."""
         self._steps = 0
         self.codes: dict[CodeType, dict[str, Any]] = {}
         """What may run, and its globals."""
@@ -326,7 +328,10 @@ class Effects:
             return value
         if callable(value) and not self._is_own(type(value).__module__) and not hasattr(value, "__dict__"):
             return value
-        return labelled(name, value)
+        known = self._labels.get(id(value))
+        if known is None:
+            known = self._labels[id(value)] = (value, labelled(name, value))
+        return known[1]
 
     def name(self, scope: dict[str, Any], name: str) -> Any:
         if name in scope:

@@ -36,11 +36,13 @@ class Doubt(Exception):
 class Label:
     """An object that outlives the call, and what a user would call it."""
 
-    __slots__ = ("name", "value")
+    __slots__ = ("inside", "name", "value")
 
     def __init__(self, name: str, value: Any) -> None:
         self.name = name
         self.value = value
+        self.inside: Any = UNKNOWN
+        """What ``element`` found, which takes long of a large table."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Label) and self.value is other.value
@@ -109,14 +111,19 @@ def element(label: Any) -> Any:
         return label.element
     if not isinstance(label, Label):
         return None
+    if label.inside is UNKNOWN:
+        label.inside = _inside(label)
+    return label.inside
+
+
+def _inside(label: Label) -> Label | None:
     value, name = label.value, label.name
-    if isinstance(value, CONTAINERS):
-        inside = [*value.values()] if isinstance(value, dict) else list(value)
-        if isinstance(value, bytearray) or _all_fixed(inside):
-            return None
-        kinds = set(map(type, inside))
-        return Label(name, inside[0] if len(kinds) == 1 else UNKNOWN)
-    return Label(name, UNKNOWN)
+    if not isinstance(value, CONTAINERS):
+        return Label(name, UNKNOWN)
+    inside = [*value.values()] if isinstance(value, dict) else list(value)
+    if isinstance(value, bytearray) or _all_fixed(inside):
+        return None
+    return Label(name, inside[0] if len(set(map(type, inside))) == 1 else UNKNOWN)
 
 
 def _all_fixed(inside: list[Any]) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from fairlead.pools.choose.effects import Effects
 from fairlead.pools.choose.labels import Doubt
 from fairlead.pools.choose.state import MISSING, State
-from fairlead.pools.serialization.function import imported
+from fairlead.pools.serialization.function import named_by
 
 Marks = dict[str, bytes]
 Arguments = tuple[tuple[Any, ...], bool]
@@ -28,7 +28,10 @@ class Sharing:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self._before = self._look_here()
+        try:
+            self._before = State(function).look(_mark_or_identity)
+        except Exception:  # noqa: BLE001 - objects raise what they like when they are asked; ``doubt`` will say
+            self._before = {}
         self._read: tuple[tuple[str, str], ...] = ()
         self._kinds: set[tuple[Any, ...]] = set()
         self.imports: set[str] = set()
@@ -56,19 +59,18 @@ class Sharing:
         reason = effects.of_calls(self.function, calls)
         if reason is None:
             self._read = tuple(sorted(set(self._read) | effects.reads))
-            self.imports.update(name for code in effects.codes for name in imported(code))
+            self.imports.update(name for code in effects.codes for name in named_by(code, "IMPORT_NAME"))
             reason = None if self._kinds else self._changed()
         return reason
 
     def _changed(self) -> str | None:
-        here = self._look_here()
-        for name, mark in self._before.items():
-            if here.get(name) != mark:
-                return f"its first calls changed {name}"
         try:
             self.marks = marks(self._read, self._state)
         except Doubt as doubt:
             return str(doubt)
+        for name, mark in self._before.items():
+            if self.marks.get(name) != mark:
+                return f"its first calls changed {name}"
         return None
 
     def stays_the_same(self) -> bool:
@@ -85,18 +87,6 @@ class Sharing:
     def question(self) -> tuple[Callable[..., Any], tuple[tuple[str, str], ...], Marks]:
         """The arguments of ``differs``, which is to be called in a worker."""
         return self.function, self._read, self.marks
-
-    def _look_here(self) -> Marks:
-        def mark(name: str, value: Any) -> bytes:
-            try:
-                return _mark(name, value)
-            except Doubt:
-                return b"%d" % id(value)
-
-        try:
-            return State(self.function).look(mark)
-        except Exception:  # noqa: BLE001 - objects raise what they like when they are asked; ``doubt`` will say
-            return {}
 
 
 def differs(function: Callable[..., Any], read: tuple[tuple[str, str], ...], expected: Marks) -> str | None:
@@ -135,6 +125,13 @@ def _mark(name: str, value: Any) -> bytes:
         return pickle.dumps(value, 5)
     except Exception:  # noqa: BLE001 - objects raise what they like when they are asked
         raise Doubt(f"a call uses {name}, which cannot be compared with what a worker would have") from None
+
+
+def _mark_or_identity(name: str, value: Any) -> bytes:
+    try:
+        return _mark(name, value)
+    except Doubt:
+        return b"%d" % id(value)
 
 
 def _mark_of_code(code: CodeType) -> bytes:

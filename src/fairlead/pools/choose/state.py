@@ -20,7 +20,7 @@ from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
 from fairlead.pools.choose.labels import ANNOTATIONS, CALLED
-from fairlead.pools.serialization.function import codes, imported
+from fairlead.pools.serialization.function import codes, named_by
 
 T = TypeVar("T")
 
@@ -96,14 +96,15 @@ class State:
             self._places[f"attributes of {name}"] = functools.partial(_attributes, function)
         scope = function.__globals__
         named = sorted({used for code in codes(function.__code__) for used in code.co_names})
-        for module in {name for code in codes(function.__code__) for name in imported(code)}:
+        stored = {name for code in codes(function.__code__) for name in named_by(code, "STORE_GLOBAL")}
+        for module in {name for code in codes(function.__code__) for name in named_by(code, "IMPORT_NAME")}:
             for part in (module, module.partition(".")[0]):
                 if part in sys.modules:
                     self._module(sys.modules[part], named)
         for used in named:
             if isinstance(value := scope.get(used, MISSING), ModuleType):
                 self._module(value, named)
-            elif value is not MISSING or _stores(function, used):
+            elif value is not MISSING or used in stored:
                 of_another = used in self._places and self._scopes.setdefault(used, id(scope)) != id(scope)
                 self._scopes.setdefault(used, id(scope))
                 called = f"{used} of {function.__module__}" if of_another else used
@@ -187,16 +188,6 @@ def _is_lock(value: Any) -> bool:
     if kind.__module__.partition(".")[0] not in _OF_LOCKS:
         return False
     return any(word in kind.__name__.lower() for word in _LOCKS)
-
-
-def _stores(function: FunctionType, name: str) -> bool:
-    import dis
-
-    return any(
-        step.opname == "STORE_GLOBAL" and step.argval == name
-        for code in codes(function.__code__)
-        for step in dis.get_instructions(code)
-    )
 
 
 def _contents(cell: Any) -> Any:
