@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from poolkinds import Make, make
-from waiting import until
+from pooltasks import sum_of_value
 
 from fairlead.errors import HandleGoneError
 from fairlead.pools import ProcessPool, SharedValue
@@ -39,13 +39,9 @@ def test_tasks_of_processes_read_an_array_that_goes_with_every_call() -> None:
         assert np.array_equal(shared.value, data)
 
 
-def total(shared: SharedValue[Any]) -> int:
-    return int(sum(bytes(shared.value)))
-
-
 def test_bytes_reach_tasks_of_every_kind(make: Make) -> None:
     shared = SharedValue(bytes(range(256)) * 1000)
-    assert make().submit(total, shared).result() == 255 * 128 * 1000
+    assert make().submit(sum_of_value, shared).result() == 255 * 128 * 1000
 
 
 @pytest.mark.parametrize(
@@ -111,16 +107,17 @@ def test_memory_is_there_once_and_freed_with_the_value() -> None:
         whole = sum(pool.submit(mapped).result() for pool in pools)
         assert 0.95 * data.nbytes < whole < 1.05 * data.nbytes
         assert [pool.submit(forget).result() for pool in pools] == [0] * 4
+        assert shared._inode in memory_files()
         shared.close()
-        assert mapped() == 0
-        until(lambda: not any("fairlead-shared" in link for link in links()))
+        assert shared._inode not in memory_files()
 
 
-def links() -> list[str]:
+def memory_files() -> list[int]:
     found = []
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
+    for path in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):
-            found.append(os.readlink(f"/proc/self/fd/{name}"))  # noqa: PTH115
+            if "fairlead-shared" in str(path.readlink()):
+                found.append(path.stat().st_ino)
     return found
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 import array
 import ctypes
 import functools
+import math
 import mmap
 import os
 import socket
@@ -113,6 +114,14 @@ class Lent:
     def end(self, number: int) -> None:
         self.living.discard(number)
         self.free.append(number)
+
+
+def _most_open() -> float:
+    """Half of the descriptors that this process may have: the program needs some, too."""
+    import resource
+
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return math.inf if most == resource.RLIM_INFINITY else most // 2
 
 
 def _map(fd: int) -> Any:
@@ -262,16 +271,15 @@ class Channel:
             return best
         if not hasattr(os, "memfd_create"):
             return None
-        import resource
-
-        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if most != resource.RLIM_INFINITY and len(_open) >= most // 2:
-            return None  # the program needs some, too
         try:
             fd = os.memfd_create("fairlead", os.MFD_CLOEXEC)
         except OSError:
             return None
         _open.add(fd)
+        if len(_open) > _most_open():  # with those that other threads have just made
+            _open.discard(fd)
+            os.close(fd)
+            return None
         self._numbered += 1
         block = self._blocks[self._numbered] = _Block(self._numbered, fd, 0)
         return block
