@@ -124,6 +124,14 @@ class Lent:
         self.free.append(number)
 
 
+def _most_open() -> float:
+    """Half of the descriptors that this process may have: the program needs some, too."""
+    import resource
+
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return math.inf if most == resource.RLIM_INFINITY else most // 2
+
+
 def _map(fd: int) -> Any:
     """An array of ctypes in which the file is mapped: Python's own keeps a descriptor, before 3.13 always."""
     size = os.fstat(fd).st_size
@@ -274,16 +282,15 @@ class Channel:
             return best
         if not hasattr(os, "memfd_create"):
             return None
-        import resource
-
-        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if most != resource.RLIM_INFINITY and len(_open) >= most // 2:
-            return None  # the program needs some, too
         try:
             fd = os.memfd_create("fairlead", os.MFD_CLOEXEC)
         except OSError:
             return None
         _open.add(fd)
+        if len(_open) > _most_open():  # with those that other threads have just made
+            _open.discard(fd)
+            os.close(fd)
+            return None
         self._numbered += 1
         block = self._blocks[self._numbered] = _Block(self._numbered, fd, 0)
         return block
