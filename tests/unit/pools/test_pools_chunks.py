@@ -239,13 +239,12 @@ def test_progress_hands_over_what_has_waited_and_what_is_before_a_suspect(
     word = SharedWord()
     sent: list[list[int]] = []
     with contextlib.closing(word):
-        own = ChunkProgress(word, 1000, 2, lambda outcomes: sent.append(list(outcomes)))
-        outcomes: list[int] = []
-        for number in range(1, 1001):
-            if number == own.next:
-                own.look(number, outcomes)
-            outcomes.append(number)
+        own = ChunkProgress(word, range(1, 1001), 2, lambda outcomes: sent.append(list(outcomes)))
+        for number in own:
+            assert word.numbers[0] == number
+            own.outcomes.append(number)
             now[0] += progress.PART_NS // 100
+        assert word.numbers[0] == 1001
         assert [one for part in sent for one in part] == list(range(1, 1000))
         assert [len(part) for part in sent[-2:]][-1] == 1  # between the two suspects
         assert all(len(part) <= 250 for part in sent)

@@ -137,4 +137,5 @@ def _with_progress(
     def send_part(outcomes: list[Any]) -> None:
         send(calls.PART, calls.pack_outcomes(function, (outcomes, 0)))
 
-    return (function, items, star), {"progress": ChunkProgress(word, len(items), suspects, send_part)}
+    progress = ChunkProgress(word, items, suspects, send_part)
+    return (function, progress, star), {"outcomes": progress.outcomes}

@@ -5,11 +5,9 @@ from __future__ import annotations
 import mmap
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing import reduction
 from typing import Any
-
-from fairlead.pools.serialization.chunks import NoProgress
 
 SIZE = 8
 PART_NS = 50_000_000
@@ -53,27 +51,46 @@ def _arrived(descriptor: Any) -> SharedWord:
     return word
 
 
-class ChunkProgress(NoProgress):
-    """Of one chunk in a worker process: sends what there is after a while, and before calls that have ended a
-    worker already."""
+class ChunkProgress:
+    """Of one chunk in a worker process: says which call begins, and sends the outcomes that there are after a
+    while, and before calls that have ended a worker already.
 
-    __slots__ = ("_at", "_begin_ns", "_safe", "_send")
+    Iterating gives the items, each when its call is about to begin.
+
+    Args:
+        items, suspects: how many of them, the last, have ended a worker.
+        send: takes a list of outcomes, which is emptied then.
+    """
 
     def __init__(
-        self, word: SharedWord, calls: int, suspects: int, send: Callable[[list[Any]], None]
+        self, word: SharedWord, items: Any, suspects: int, send: Callable[[list[Any]], None]
     ) -> None:
-        super().__init__(word.numbers)
+        self.outcomes: list[Any] = []
+        """For call_chunk to put them into."""
+        self._word = word.numbers
+        self._items = items
         self._send = send
-        self._safe = calls - suspects
+        self._safe = len(items) - suspects
         self._begin_ns = self._at = time.monotonic_ns()
-        self.next = 2
+        self._next = 2
+        """The call before which it is looked what to send."""
 
-    def look(self, number: int, outcomes: list[Any]) -> None:
+    def __iter__(self) -> Iterator[Any]:
+        word = self._word
+        number = 0
+        for number, item in enumerate(self._items, 1):
+            word[0] = number
+            if number == self._next:
+                self._look(number)
+            yield item
+        word[0] = number + 1
+
+    def _look(self, number: int) -> None:
         now = time.monotonic_ns()
-        if outcomes and (number > self._safe or now - self._at >= PART_NS):
-            self._send(outcomes)
-            outcomes.clear()
+        if self.outcomes and (number > self._safe or now - self._at >= PART_NS):
+            self._send(self.outcomes)
+            self.outcomes.clear()
             self._at = now
         each_ns = max((now - self._begin_ns) // number, 1)
         step = max(1, min(number, PART_NS // (4 * each_ns)))
-        self.next = number + 1 if number > self._safe else min(number + step, self._safe + 1)
+        self._next = number + 1 if number > self._safe else min(number + step, self._safe + 1)

@@ -21,50 +21,29 @@ def _failure(error: BaseException) -> Any:
     return Failure(error)
 
 
-class NoProgress:
-    """Of a chunk that a worker is at: nothing looks at it."""
-
-    __slots__ = ("next", "word")
-
-    def __init__(self, word: Any = None) -> None:
-        self.word = [0] if word is None else word
-        """Its first number: that of the call that has begun last."""
-        self.next = 0
-        """The call before which it is looked what to do; 0: none."""
-
-    def look(self, number: int, outcomes: list[Any]) -> None:
-        """Before call ``next``; what it takes out of the outcomes, it keeps."""
-
-
 def call_chunk(
     function: Callable[..., Any],
     items: Iterable[Any],
     star: bool,
     failed: Callable[[BaseException], Any] = _failure,
-    progress: NoProgress | None = None,
+    outcomes: list[Any] | None = None,
 ) -> tuple[list[Any], int]:
     """What each call came to, a Failure where it raised, and the nanoseconds that all took.
 
     Args:
         failed: makes the Failure.
+        outcomes: where they are put, in place of a new list.
     """
-    if progress is None:
-        progress = NoProgress()
-    word = progress.word
     begin = time.monotonic_ns()
-    outcomes: list[Any] = []
-    number = 0
-    for number, item in enumerate(items, 1):
-        word[0] = number
-        if number == progress.next:
-            progress.look(number, outcomes)
+    if outcomes is None:
+        outcomes = []
+    for item in items:
         try:
             outcomes.append(function(*item) if star else function(item))
         except Stopped:
             raise
         except BaseException as error:  # noqa: BLE001 - the item's outcome, sys.exit() too
             outcomes.append(failed(error))
-    word[0] = number + 1
     return outcomes, time.monotonic_ns() - begin
 
 
@@ -86,7 +65,8 @@ class ChunkCalls:
         self.lost: dict[int, int] = {}
         """How many workers were lost at a call, or after it and before its result had come; by place."""
         self.suspects: set[int] = set()
-        """Where a worker was lost before, by place. They come last, when the other results have been sent."""
+        """Calls that a lost worker had begun, by place: they come last, each when all results before it have
+        been sent."""
         self.apart = False
         """Items are to be pickled each by itself."""
         self.bytes_out = self.bytes_in = 0
