@@ -71,7 +71,7 @@ class ChunkLost(Lost):
             else:
                 text = f"{known}; only this call is lost"
             ended[place] = Failure(WorkerDiedError(text))
-        chunk.suspects.update(last)
+        chunk.suspects.update(done, last)
         chunk.end(ended)
 
     def error(self, task: Task) -> WorkerDiedError:

@@ -75,7 +75,8 @@ class ChunkCalls:
         self.lost: dict[int, int] = {}
         """How many workers were lost at a call, or after it and before its result had come; by place."""
         self.suspects: set[int] = set()
-        """Where a worker was lost before, by place. They come last, when the other results have been sent."""
+        """Calls that a lost worker had begun, by place: they come last, each when all results before it have
+        been sent."""
         self.apart = False
         """Items are to be pickled each by itself."""
         self.bytes_out = self.bytes_in = 0
