@@ -205,6 +205,9 @@ class _Auto(TaskScheduler):
             for engine in self._engines
         )
 
+    def leave_behind(self, timeout: float) -> bool:
+        return all(engine.leave_behind(timeout) for engine in self._engines)
+
     def forget_after_fork(self) -> None:
         super().forget_after_fork()
         self._pending = deque()

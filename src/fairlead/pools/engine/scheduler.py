@@ -205,6 +205,11 @@ class TaskScheduler(ABC):
         waited for. False if they had not within the time."""
         return shutdown.join(self._not_ended, self._watch, timeout)
 
+    def leave_behind(self, timeout: float) -> bool:  # noqa: ARG002
+        """At the program's end, after ``terminate`` and ``join``: waits, -1 for as long as it takes, until
+        no worker is in a state that the interpreter's end must not meet. None gets into one any more."""
+        return True
+
     def forget_after_fork(self) -> None:
         """In a forked child, which has none of its threads and workers: takes no more tasks. A thread that
         waits for one gets a DeadlockError. Makes its locks anew."""

@@ -10,6 +10,7 @@ that allow no daemons end them before they wait for their threads.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found] # not in Python: no interrupt comes within a call
 import atexit
 import functools
 import math
@@ -96,6 +97,7 @@ def join(
 
 def _end() -> None:
     global over
+    interrupts = _Interrupts()
     over = "the interpreter is shutting down: pools take no more tasks"
     with _lock:
         engines = list(_engines)
@@ -112,6 +114,38 @@ def _end() -> None:
             "leave pools by `with`, or call shutdown(), to have them finished",
             file=sys.stderr,
         )
+    for engine in engines:
+        if not engine.leave_behind(PATIENCE_S):
+            interrupts.end_the_program()
+            engine.leave_behind(-1)
+    interrupts.restore()
+
+
+class _Interrupts:
+    """From its making on, Ctrl-C is ignored: a program that goes on to its end while workers are about to
+    end may crash."""
+
+    def __init__(self) -> None:
+        self._handler: Any = None
+        while True:
+            try:
+                handler = _signal.getsignal(_signal.SIGINT)
+                if callable(handler):  # neither ignored, nor the default, nor another language's
+                    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+                    self._handler = handler
+            except KeyboardInterrupt:
+                continue
+            except ValueError:  # not the main thread
+                pass
+            break
+
+    def end_the_program(self) -> None:
+        if self._handler is not None:
+            _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
+    def restore(self) -> None:
+        if self._handler is not None:
+            _signal.signal(_signal.SIGINT, self._handler)
 
 
 @forks.in_child
@@ -123,7 +157,8 @@ def _renew() -> None:
 def last() -> None:
     """Has pools end before whatever was registered with atexit until now, as multiprocessing's own end."""
     atexit.unregister(_end)
-    atexit.register(_end)
+    for _ in range(2):  # an interrupt may come before the first has begun
+        atexit.register(_end)
 
 
 last()

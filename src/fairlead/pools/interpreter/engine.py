@@ -27,6 +27,7 @@ import math
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +37,7 @@ from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.aside import Aside
 from fairlead.pools.engine.contract import Options, Task, broken
 from fairlead.pools.engine.future import Future
+from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.scheduler import Counts, TaskScheduler
 from fairlead.pools.interpreter.serialization import Shipping, goes_by_value, read_outcome
 from fairlead.pools.interpreter.worker import BEGUN, BROKEN, RECORD, RESULT, UNREADABLE
@@ -71,9 +73,11 @@ class Posted(Task):
 class _Worker:
     """A thread and its interpreter."""
 
-    __slots__ = ("number", "stopped_at", "thread")
+    __slots__ = ("changing", "number", "stopped_at", "thread")
 
     def __init__(self, number: int) -> None:
+        self.changing = EngineLock()
+        """Held while its interpreter is made or ended."""
         self.number = number
         self.thread: threading.Thread
         self.stopped_at = math.inf
@@ -186,6 +190,15 @@ class Interpreters(TaskScheduler):
             reader = [] if self._reader is None else [self._reader]
             return [*(worker.thread for worker in self._places.values()), *leaving, *reader, *self._ending]
 
+    def leave_behind(self, timeout: float) -> bool:
+        """CPython ends the interpreters that are left itself then, and crashes if their threads make or end
+        them meanwhile."""
+        with self._lock:
+            workers = [*self._places.values(), *self._leaving.values()]
+        if workers:  # of which a line on stderr has told, or a time-out
+            warnings.filterwarnings("ignore", "remaining subinterpreters", RuntimeWarning)
+        return all(worker.changing.acquire(timeout=timeout) for worker in workers)
+
     def forget_after_fork(self) -> None:
         super().forget_after_fork()
         self._places, self._leaving = {}, {}
@@ -269,7 +282,8 @@ class Interpreters(TaskScheduler):
         made = None
         reason = ""
         try:
-            made = _interpreters.create()
+            with worker.changing:
+                made = _interpreters.create()
             failed = _interpreters.exec(made, program)
             if failed is not None:
                 reason = failed.formatted
@@ -277,7 +291,8 @@ class Interpreters(TaskScheduler):
             reason = f"{type(error).__name__}: {error}"
         lost = self._board.leave(number)
         if made is not None:
-            _interpreters.destroy(made)
+            with worker.changing:
+                _interpreters.destroy(made)
         self._left(worker, lost, reason)
 
     def _left(self, worker: _Worker, lost: Posted | None, reason: str) -> None:
