@@ -306,6 +306,9 @@ class _Auto(TaskScheduler):
     def _joined(engine: TaskScheduler, deadline: float) -> bool:
         return engine.join(None if deadline == math.inf else max(0.0, deadline - time.monotonic()))
 
+    def leave_behind(self, timeout: float) -> bool:
+        return all(engine.leave_behind(timeout) for engine in self._engines)
+
     def forget_after_fork(self) -> None:
         super().forget_after_fork()
         self._pending = deque()

@@ -197,6 +197,11 @@ class TaskScheduler(Engine):
             )
         return shutdown.join(self._not_ended, self._watch, timeout)
 
+    def leave_behind(self, timeout: float) -> bool:  # noqa: ARG002
+        """At the program's end, after ``terminate`` and ``join``: waits, -1 for as long as it takes, until
+        no worker is in a state that the interpreter's end must not meet. None gets into one any more."""
+        return True
+
     def forget_after_fork(self) -> None:
         self._closed = self.forked = True
         self._lock = EngineLock()

@@ -9,6 +9,8 @@ Workers' threads are daemons, because a thread that runs an endless loop can onl
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found] # not in Python: no interrupt comes within a call
+import atexit
 import contextlib
 import math
 import sys
@@ -116,8 +118,15 @@ def _end() -> None:
             engine.close()
         for engine in engines:
             engine.join()
+        interrupts = _Interrupts()
     except KeyboardInterrupt:
+        interrupts = _Interrupts()
         _stop(engines)
+    for engine in engines:
+        if not engine.leave_behind(PATIENCE_S):
+            interrupts.end_the_program()
+            engine.leave_behind(-1)
+    interrupts.restore()
 
 
 def _stop(engines: list[TaskScheduler]) -> None:
@@ -132,6 +141,33 @@ def _stop(engines: list[TaskScheduler]) -> None:
         print(f"fairlead: the program was ended before {left} of its pools' tasks", file=sys.stderr)
 
 
+class _Interrupts:
+    """From its making on, Ctrl-C is ignored: a program that goes on to its end while workers are about to
+    end may crash."""
+
+    def __init__(self) -> None:
+        self._handler: Any = None
+        while True:
+            try:
+                handler = _signal.getsignal(_signal.SIGINT)
+                if callable(handler):  # neither ignored, nor the default, nor another language's
+                    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+                    self._handler = handler
+            except KeyboardInterrupt:
+                continue
+            except ValueError:  # not the main thread
+                pass
+            break
+
+    def end_the_program(self) -> None:
+        if self._handler is not None:
+            _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
+    def restore(self) -> None:
+        if self._handler is not None:
+            _signal.signal(_signal.SIGINT, self._handler)
+
+
 @forks.in_child
 def _renew() -> None:
     global _lock
@@ -142,3 +178,4 @@ def _renew() -> None:
 # multiprocessing; not if it ends already
 with contextlib.suppress(RuntimeError):
     threading._register_atexit(_end)  # type: ignore[attr-defined]
+atexit.register(_end)  # a further interrupt may have come before the first had begun

@@ -27,6 +27,7 @@ import math
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +37,7 @@ from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.aside import Aside
 from fairlead.pools.engine.contract import Options, StartLimit, Task, broken
 from fairlead.pools.engine.future import Future
+from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.scheduler import Counts, TaskScheduler
 from fairlead.pools.interpreter import tracing
 from fairlead.pools.interpreter.serialization import Shipping, read_outcome
@@ -73,9 +75,11 @@ class Posted(Task):
 class _Worker:
     """A thread and its interpreter."""
 
-    __slots__ = ("deadline", "failed_starts", "number", "stopped_at", "thread")
+    __slots__ = ("changing", "deadline", "failed_starts", "number", "stopped_at", "thread")
 
     def __init__(self, number: int) -> None:
+        self.changing = EngineLock()
+        """Held while its interpreter is made or ended."""
         self.number = number
         self.thread: threading.Thread
         self.stopped_at = self.deadline = math.inf
@@ -188,6 +192,15 @@ class Interpreters(TaskScheduler):
             reader = [] if self._reader is None else [self._reader]
             return [*(worker.thread for worker in self._places.values()), *leaving, *reader, *self._ending]
 
+    def leave_behind(self, timeout: float) -> bool:
+        """CPython ends the interpreters that are left itself then, and crashes if their threads make or end
+        them meanwhile."""
+        with self._lock:
+            workers = [*self._places.values(), *self._leaving.values()]
+        if workers:  # of which a line on stderr has told, or a time-out
+            warnings.filterwarnings("ignore", "remaining subinterpreters", RuntimeWarning)
+        return all(worker.changing.acquire(timeout=timeout) for worker in workers)
+
     def forget_after_fork(self) -> None:
         super().forget_after_fork()
         self._places, self._leaving = {}, {}
@@ -284,7 +297,8 @@ class Interpreters(TaskScheduler):
         self._timed.discard(worker)
         lost = self._board.leave(number)
         if made is not None:
-            tracing.end(made)
+            with worker.changing:
+                tracing.end(made)
         self._left(worker, lost, reason)
 
     def _made(self, worker: _Worker) -> int | None:
@@ -294,7 +308,8 @@ class Interpreters(TaskScheduler):
 
         while True:
             try:
-                made: int = _interpreters.create()
+                with worker.changing:
+                    made: int = _interpreters.create()
             except Exception:
                 with self._lock:
                     queued, *_ = self._board.statistics()
