@@ -36,7 +36,7 @@ LAYERS: dict[str, set[str]] = {
     "pools.distributed": {"pools.engine", "pools.serialization", "_native"},
     "pools.from_thread": {"pools.engine"},
     "pools.executor": {"pools.engine", "pools.serialization", "pools.from_thread", "sync"},
-    "pools.choose": {"pools.interpreter", "_native"},
+    "pools.choose": {"pools.engine", "pools.interpreter", "pools.serialization", "_native"},
     "pools": {
         *("pools.engine", "pools.serialization", "pools.process", "pools.interpreter", "pools.event_loop"),
         *("pools.distributed", "pools.from_thread", "pools.executor", "pools.choose", "sync", "_native"),

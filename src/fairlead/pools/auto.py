@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 import threading
 import time
+import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from fairlead import machine
-from fairlead.errors import SerializationError
+from fairlead.errors import BrokenPoolError, ModuleRefusedError, PoolClosedError, SerializationError
 from fairlead.pools import pool as make
 from fairlead.pools.choose import rules
 from fairlead.pools.choose.call_profile import NAP_S, CallMeter, CallSample
-from fairlead.pools.choose.choice import Choice, ChoiceFacts, choose
+from fairlead.pools.choose.choice import Choice, ChoiceFacts, choose, in_threads
+from fairlead.pools.choose.known_functions import KnownFunctions, calls_of, function_of
+from fairlead.pools.choose.sharing import Sharing, differs
 from fairlead.pools.engine import shutdown
-from fairlead.pools.engine.contract import Engine, Task, broken
+from fairlead.pools.engine.contract import Engine, Options, Task, broken
 from fairlead.pools.engine.future import Future
 from fairlead.pools.engine.scheduler import Counts, TaskScheduler
 from fairlead.pools.engine.worker_manager import WorkerManager
 from fairlead.pools.executor.base import Pool, checked, checked_callable
 from fairlead.pools.serialization import calls, function, pickling
 from fairlead.pools.serialization.chunks import call_chunk
+from fairlead.pools.serialization.failure import Failure
 from fairlead.pools.threads import ThreadWorker
 
 T = TypeVar("T")
@@ -32,6 +38,8 @@ LOOK_S = 0.05
 """So long are the first calls looked at."""
 CALLS = 5
 """And at most so many."""
+LINGER_S = 1.0
+"""Threads beside the chosen workers end so long after their last call."""
 
 
 class AutoPool(Pool):
@@ -41,6 +49,10 @@ class AutoPool(Pool):
     this process, and what they do with their time is looked at for a twentieth of a second at most: whether
     they wait or compute, and with the GIL or without. Then all further calls go to threads, interpreters or
     processes. What is decided stays, also for other functions: a pool is for one kind of work.
+
+    To interpreters and processes go only calls that come to the same there: calls that change what they share
+    (globals, closures, their object, their arguments), that read what a worker has otherwise, or of which
+    neither can be told, are made in threads.
 
     Args:
         max_workers: None: as many as the chosen kind makes by itself.
@@ -75,7 +87,7 @@ class AutoPool(Pool):
         engine: Engine | None = None,  # noqa: ARG002
     ) -> Future[T]:
         """Once it is chosen, that pool's engine takes all at once."""
-        return super()._submit(fn, args, kwargs, future, self._engine.chosen)
+        return super()._submit(fn, args, kwargs, future, self._engine.engine_for(fn, args, kwargs))
 
     @property
     def choice(self) -> Choice | None:
@@ -116,7 +128,7 @@ class _Auto(TaskScheduler):
 
     def __init__(self, workers: int | None, hooks: dict[str, Any], name: str) -> None:
         self.choice: Choice | None = None
-        self.chosen: TaskScheduler | None = None
+        self.chosen: Engine | None = None
         self._given = workers
         self._hooks = hooks
         self._prefix = name
@@ -128,16 +140,96 @@ class _Auto(TaskScheduler):
         self._results: list[Any] = []
         self._cancels = False
         """What was asked for before it was decided is asked of the chosen engine, too."""
+        self._asked = 0
+        """Workers that answered whether they have all as this process has it: no calls of the user's."""
+        self._others: Pool | None = None
+        """Threads, for calls that must not go to the chosen workers."""
+        self._pools: list[Pool] = []
+        self._known = KnownFunctions()
         if rules.no_interpreters() is None:
-            from fairlead.pools.interpreter.engine import Posted
-
-            self.task_type = Posted
+            self.task_type = self._tasks_for_interpreters()
         super().__init__(machine.cores().usable if workers is None else workers, name or "AutoPool")
 
     # what the executor calls
 
     def portable(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return function if self.chosen is None else self.chosen.portable(function)
+
+    def engine_for(self, called: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Engine | None:
+        """Who makes this call; None while that is not decided."""
+        chosen = self.chosen
+        if chosen is None or not chosen.sends or self._closed:
+            return chosen
+        return chosen if self._known.may_go(called, args, kwargs) else self._threads()
+
+    def _threads(self) -> Engine:
+        with self._lock:
+            if self._others is None:
+                workers = self._given or machine.cores().usable
+                self._others = self._made("threads", workers, idle_timeout=LINGER_S)
+            return self._others._engine
+
+    def _tasks_for_interpreters(self) -> type[Task]:
+        """Tasks that threads make after all, where an interpreter could not import what they need."""
+        from fairlead.pools.interpreter.engine import Posted
+
+        own = weakref.ref(self)
+
+        class Retried(Posted):
+            __slots__ = ()
+
+            def end(self, value: Any, error: BaseException | None) -> None:
+                if (auto := own()) is None:
+                    goes_on = False
+                elif error is not None:
+                    goes_on = isinstance(error, ModuleRefusedError) and auto._in_threads(self)
+                else:
+                    goes_on = self.function is call_chunk and auto._rest(self, value[0])
+                if not goes_on:
+                    super().end(value, error)
+
+        return Retried
+
+    def _in_threads(self, task: Task) -> bool:
+        """Has threads make a call that an interpreter could not; whether they do."""
+        threads = self._threads()
+        if task.future._engine is threads or not task.future.hand_over(threads):
+            return False
+        self._known.remember(function_of(task.function, task.args), None)
+        task.attempts = 0
+        try:
+            threads.enqueue(task)
+        except (PoolClosedError, BrokenPoolError):
+            return False
+        return True
+
+    def _rest(self, task: Task, outcomes: list[Any]) -> bool:
+        """As ``_in_threads``, of some calls of a chunk."""
+        refused = [
+            place
+            for place, one in enumerate(outcomes)
+            if isinstance(one, Failure) and isinstance(one.error, ModuleRefusedError)
+        ]
+        if not refused or task.future._engine is (self._others and self._others._engine):
+            return False
+        function, items, star = task.args
+        again = (function, [items[place] for place in refused], star)
+        rest = Task(Future(), call_chunk, again, {}, task.options)
+        rest.future.attach(self._threads(), rest)
+
+        def done(future: Future[Any]) -> None:
+            if not future.cancelled() and future.exception() is None:
+                for place, one in zip(refused, future.result()[0], strict=True):
+                    outcomes[place] = one
+            Task.end(task, (outcomes, 0), None)
+
+        self._known.remember(function, None)
+        try:
+            self._threads().enqueue(rest)
+        except (PoolClosedError, BrokenPoolError):
+            return False
+        rest.future.listen(done)
+        return True
 
     def enqueue(self, task: Task) -> None:
         if self.chosen is None:
@@ -152,7 +244,7 @@ class _Auto(TaskScheduler):
         if task.future.hand_over(self.chosen):  # it was made before that was chosen
             self.chosen.enqueue(task)
 
-    def _pass_on(self, task: Task, engine: TaskScheduler) -> None:
+    def _pass_on(self, task: Task, engine: Engine) -> None:
         """As ``enqueue``, for a task whose submission is over."""
         if task.future.hand_over(engine):
             try:
@@ -177,13 +269,13 @@ class _Auto(TaskScheduler):
     def here(self) -> bool:
         return any(engine.here() for engine in self._engines)
 
-    def lend(self, *, blocking: bool = True) -> tuple[TaskScheduler, object] | None:
+    def lend(self, *, blocking: bool = True) -> tuple[Engine, object] | None:
         for engine in self._engines:
             if (loan := engine.lend(blocking=blocking)) is not None:
                 return engine, loan
         return None
 
-    def take_back(self, loan: tuple[TaskScheduler, object]) -> None:
+    def take_back(self, loan: tuple[Engine, object]) -> None:
         engine, its = loan
         engine.take_back(its)
 
@@ -200,10 +292,20 @@ class _Auto(TaskScheduler):
 
     def join(self, timeout: float | None = None) -> bool:
         deadline = math.inf if timeout is None else time.monotonic() + timeout
-        return super().join(timeout) and all(
-            engine.join(None if timeout is None else max(0.0, deadline - time.monotonic()))
-            for engine in self._engines
-        )
+        if not super().join(timeout):
+            return False
+        others = None if self._others is None else self._others._engine
+        engines = [engine for engine in self._engines if engine is not others]
+        if not all(self._joined(engine, deadline) for engine in engines):
+            return False
+        if self._others is None:  # made until then, for what interpreters cannot do
+            return True
+        self._others._engine.close()
+        return self._joined(self._others._engine, deadline)
+
+    @staticmethod
+    def _joined(engine: Engine, deadline: float) -> bool:
+        return engine.join(None if deadline == math.inf else max(0.0, deadline - time.monotonic()))
 
     def forget_after_fork(self) -> None:
         super().forget_after_fork()
@@ -234,15 +336,14 @@ class _Auto(TaskScheduler):
                 counts, its_started, its_queued, its_running = engine._numbers()
             total.add(counts)
             started, queued, running = started + its_started, queued + its_queued, running + its_running
+        total.done -= self._asked
         return total, started, queued, running
 
     # the thread that decides
 
     def _decide(self, first: Task) -> None:
         try:
-            sample = None if self._is_coroutines(first) else self._look()
-            choice = choose(self._facts(first, sample))
-            chosen = self._make(choice)
+            choice, chosen = self._choose(first)
         except Exception as error:  # noqa: BLE001 - every task's error from now on
             self._break(broken(f"no kind of pool could be chosen: {error}", error))
             return
@@ -256,15 +357,60 @@ class _Auto(TaskScheduler):
                         chosen.close()
                     break
                 task = self._pending.popleft()
-            self._pass_on(task, chosen)
+            there = not chosen.sends or self._known.may_go(task.function, task.args, task.kwargs)
+            self._pass_on(task, chosen if there else self._threads())
         if self._cancels:  # written before the engines are looked at, as the engine is before this
             chosen.cancel_queued()
         if self._terminated:
             chosen.terminate()
 
+    def _choose(self, first: Task) -> tuple[Choice, Engine]:
+        called = function_of(first.function, first.args)
+        if self._is_coroutines(first):
+            choice = choose(self._facts(first, None, lambda: None))
+            return choice, self._made(str(choice.kind), self._given or choice.workers)._engine
+        before = set(sys.modules)
+        sharing = Sharing(called)
+        with self._lock:
+            tasks = [one for one in (first, *self._pending) if function_of(one.function, one.args) is called]
+        made = [call for one in tasks for call in calls_of(one.function, one.args, one.kwargs)]
+        sample = self._look()
+        sharing.imports |= {name.partition(".")[0] for name in set(sys.modules) - before}
+        facts = self._facts(first, sample, lambda: sharing.doubt(made), sharing.imports)
+        choice = choose(facts)
+        while True:
+            chosen = self._made(str(choice.kind), self._given or choice.workers)._engine
+            if not chosen.sends:
+                return choice, chosen
+            refusal = self._tried(chosen, sharing)
+            if refusal is None:
+                if chosen.kind == "interpreters":
+                    chosen.task_type = self.task_type
+                self._known.remember(called, sharing)
+                return choice, chosen
+            chosen.terminate()
+            if choice.kind == "interpreters":
+                facts = replace(facts, no_interpreters=refusal)
+                choice = choose(facts)
+            else:
+                choice = in_threads(facts.cores, choice.reasons[0], refusal)
+
+    def _tried(self, chosen: Engine, sharing: Sharing) -> str | None:
+        """What a worker says against making the calls there; None if it has all as this process has it."""
+        future: Future[str | None] = Future()
+        task = chosen.task_type(future, differs, sharing.question(), {}, Options())
+        future.attach(chosen, task)
+        try:
+            chosen.enqueue(task)
+            said = future.result()
+        except Exception as error:  # noqa: BLE001 - whatever keeps workers from starting
+            return f"a worker cannot make them: {' '.join(str(error).split())}"[:300]
+        self._asked += 1
+        return said
+
     @staticmethod
     def _is_coroutines(task: Task) -> bool:
-        return function.makes_coroutines(_function(task))
+        return function.makes_coroutines(function_of(task.function, task.args))
 
     def _look(self) -> CallSample | None:
         """Has the first calls made, and looks at them."""
@@ -293,8 +439,14 @@ class _Auto(TaskScheduler):
                     break
         return sample
 
-    def _facts(self, task: Task, sample: CallSample | None) -> ChoiceFacts:
-        called = _function(task)
+    def _facts(
+        self,
+        task: Task,
+        sample: CallSample | None,
+        shares: Callable[[], str | None],
+        imports: Iterable[str] = (),
+    ) -> ChoiceFacts:
+        called = function_of(task.function, task.args)
         return ChoiceFacts(
             cores=machine.cores().usable,
             gil=rules.has_gil(),
@@ -302,15 +454,30 @@ class _Auto(TaskScheduler):
             sample=sample,
             alone=task.function is not call_chunk,
             cannot_be_sent=lambda: self._refusal(task),
+            shares=shares,
             no_interpreters=rules.no_interpreters(),
-            refusals=lambda: function.refusals(function.modules(called, _values(task))),
+            refusals=lambda: function.refusals(
+                function.importable(
+                    {
+                        *function.modules(
+                            called,
+                            [
+                                value
+                                for args, _ in calls_of(task.function, task.args, task.kwargs)
+                                for value in args
+                            ],
+                        ),
+                        *imports,
+                    }
+                )
+            ),
         )
 
     def _refusal(self, task: Task) -> str | None:
         try:
             calls.pack(task)
             for value in self._results:
-                calls.pack_result(_function(task), value)
+                calls.pack_result(function_of(task.function, task.args), value)
             begin, end = self._hooks["initializer"], self._hooks["finalizer"]
             if begin is not None:
                 calls.shipped("initializer", begin, lambda: pickling.dumps((begin, self._hooks["initargs"])))
@@ -320,28 +487,12 @@ class _Auto(TaskScheduler):
             return str(refusal)
         return None
 
-    def _make(self, choice: Choice) -> TaskScheduler:
-        self._pool = make(
-            str(choice.kind),
-            self._given if self._given is not None else choice.workers,
-            **self._hooks,
-            thread_name_prefix=self._prefix,
-        )
-        engine = self._pool._engine
-        assert isinstance(engine, TaskScheduler)
-        shutdown.forget(engine)  # it is ended by this
-        self._engines.append(engine)
-        return engine
-
-
-def _function(task: Task) -> Callable[..., Any]:
-    called: Callable[..., Any] = task.args[0] if task.function is call_chunk else task.function
-    return called
-
-
-def _values(task: Task) -> list[Any]:
-    """What the function is called with."""
-    if task.function is not call_chunk:
-        return [*task.args, *task.kwargs.values()]
-    _, items, star = task.args
-    return [value for item in items for value in (item if star else (item,))]
+    def _made(self, kind: str, workers: int | None, **given: Any) -> Pool:
+        made = make(kind, workers, **self._hooks, thread_name_prefix=self._prefix, **given)
+        assert isinstance(made._engine, TaskScheduler)
+        self._pools.append(made)
+        shutdown.forget(made._engine)  # it is ended by this
+        self._engines.append(made._engine)
+        if self._terminated:  # looked at after the engine was added, as terminate() does it the other way round
+            made.terminate()
+        return made

@@ -51,7 +51,7 @@ class InterpreterPool(Pool):
             limit.
 
     Raises:
-        UnsupportedInterpreterError: this is not CPython 3.13 or newer, or tracemalloc is tracing, before 3.15.
+        UnsupportedInterpreterError: this is not CPython 3.13 or newer, or tracemalloc traces, before 3.15.
     """
 
     def __init__(

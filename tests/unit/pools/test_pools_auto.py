@@ -42,8 +42,7 @@ def nothing() -> None:
 
 FACTS = ChoiceFacts(
     cores=4, gil=True, makes_coroutines=False, sample=COMPUTES, alone=True, cannot_be_sent=nothing,
-    no_interpreters=None,
-    refusals=dict,
+    shares=nothing, no_interpreters=None, refusals=dict,
 )  # fmt: skip
 
 
@@ -57,7 +56,8 @@ FACTS = ChoiceFacts(
         ({"gil": False}, "threads", 4, "no GIL"),
         ({"cores": 1}, "threads", 1, "one core"),
         ({"sample": CallSample(0.05, 0.049, held=False)}, "threads", 4, "let go of the GIL"),
-        ({"cannot_be_sent": lambda: "a lock"}, "threads", 4, "not processes: a lock"),
+        ({"cannot_be_sent": lambda: "a lock"}, "threads", 4, "not interpreters or processes: a lock"),
+        ({"shares": lambda: "f() changes x"}, "threads", 4, "not interpreters or processes: f() changes x"),
         ({"no_interpreters": "too old"}, "processes", 4, "not interpreters: too old"),
         ({"refusals": lambda: {"numpy": "no"}}, "processes", 4, "numpy cannot be imported there"),
         ({"sample": CallSample(0.001, 0.001, held=None)}, "interpreters", 4, "are taken to hold the GIL"),
@@ -79,9 +79,10 @@ def test_what_costs_something_is_not_asked_where_it_does_not_matter() -> None:
     def never() -> Any:
         raise AssertionError
 
-    facts = replace(FACTS, cannot_be_sent=never, refusals=never)
+    facts = replace(FACTS, shares=never, cannot_be_sent=never, refusals=never)
     for changed in ({"gil": False}, {"cores": 1}, {"makes_coroutines": True}):
         choose(replace(facts, **changed))
+    choose(replace(FACTS, shares=lambda: "f() changes x", cannot_be_sent=never, refusals=never))
     choose(replace(FACTS, cannot_be_sent=lambda: "a lock", refusals=never))
 
 
@@ -255,8 +256,8 @@ def test_first_call_that_never_begins_keeps_the_pool_from_no_choice(tmp_path: Pa
     with pool(max_workers=1, initializer=wait_for, initargs=(str(gate),)) as chosen:
         first, second = chosen.submit(square, 2), chosen.submit(square, 3)
         assert first.cancel()
-        assert chosen.choice is not None
         gate.touch()
+        assert chosen.choice is not None
         assert second.result(40) == 9
 
 

@@ -21,11 +21,11 @@ from fairlead import gil
 from fairlead.advice.child.fingerprint import fingerprint
 from fairlead.advice.child.loading import Refused, Unfit, interpreter, load_target, spread
 from fairlead.advice.child.sending import Sending
-from fairlead.advice.child.state import State
 from fairlead.errors import FairleadError
 from fairlead.machine import run_delay_ns
 from fairlead.pools.choose.call_profile import CallMeter
 from fairlead.pools.choose.rules import has_gil
+from fairlead.pools.choose.state import State
 from fairlead.pools.serialization import function as told
 
 if TYPE_CHECKING:
@@ -110,8 +110,11 @@ class _Look:
         self.calls = 0
         self.changes_items = False
         self.state = State(function)
-        self.states = [self.state.look()] * 3
+        self.states = [self._state_now()] * 3
         self.shares: dict[str, Any] = {}
+
+    def _state_now(self) -> dict[str, str]:
+        return self.state.look(lambda _, value: fingerprint(value, self.state.of_own_class))
 
     def first_round(self) -> None:
         """The first item, and as many others, evenly apart, as there is time for."""
@@ -125,7 +128,7 @@ class _Look:
             self._looked_at(place)
             if time.perf_counter() - begin > 2 * slot:  # the others take longer than the first
                 break
-        self.states[1] = self.state.look()
+        self.states[1] = self._state_now()
         self.states[2] = self.states[1]
 
     def second_round(self) -> bool:
@@ -159,7 +162,7 @@ class _Look:
                 "one that can be called again"
             ) from error
         if whole:
-            self.states[2] = self.state.look()
+            self.states[2] = self._state_now()
         return whole
 
     def _looked_at(self, place: int) -> None:

@@ -24,6 +24,8 @@ class ChoiceFacts:
     """Each call is a task by itself, not one of many in a chunk."""
     cannot_be_sent: Callable[[], str | None]
     """Why the call or its result cannot go to another process; None if it can."""
+    shares: Callable[[], str | None]
+    """Why its calls must be made in this process, whatever they do with their time; None if they need not."""
     no_interpreters: str | None
     """Why there are no interpreters to choose; None if there are."""
     refusals: Callable[[], Mapping[str, str]]
@@ -42,7 +44,10 @@ class Choice:
     """Kinds that were considered before it, and what speaks against each."""
 
     def __str__(self) -> str:
-        against = "".join(f"; not {kind}: {reason}" for kind, reason in self.against.items())
+        kinds: dict[str, list[str]] = {}
+        for kind, reason in self.against.items():
+            kinds.setdefault(reason, []).append(kind)
+        against = "".join(f"; not {' or '.join(those)}: {reason}" for reason, those in kinds.items())
         return f"{self.kind}, because {', and '.join(self.reasons)}{against}"
 
 
@@ -67,11 +72,11 @@ def choose(facts: ChoiceFacts) -> Choice:
         return Choice("threads", facts.cores, (computes, "they let go of the GIL meanwhile"))
     if sample is not None and facts.alone and rules.too_short_to_send(sample.wall_s):
         return Choice("threads", facts.cores, (computes, "each is over sooner than it could be sent away"))
-    against: dict[str, str] = {}
+    if (reason := facts.shares()) is not None:
+        return in_threads(facts.cores, computes, reason)
     if (reason := facts.cannot_be_sent()) is not None:
-        for kind in ("interpreters", "processes"):
-            against[kind] = reason
-        return Choice("threads", facts.cores, (computes, "other kinds cannot be given them"), against)
+        return in_threads(facts.cores, computes, reason)
+    against: dict[str, str] = {}
     held = "hold the GIL" if sample is not None and sample.held else "are taken to hold the GIL"
     why = (computes, f"they {held}", f"{facts.cores} cores can do so at once without a GIL in common")
     if facts.no_interpreters is not None:
@@ -81,6 +86,14 @@ def choose(facts: ChoiceFacts) -> Choice:
     else:
         return Choice("interpreters", facts.cores, why)
     return Choice("processes", facts.cores, why, against)
+
+
+def in_threads(cores: int, computes: str, reason: str) -> Choice:
+    """``reason``: why not elsewhere."""
+    against = dict.fromkeys(("interpreters", "processes"), reason)
+    return Choice(
+        "threads", cores, (computes, "other kinds could not make them as this process does"), against
+    )
 
 
 def _time(seconds: float) -> str:

@@ -16,7 +16,7 @@ _kept: list[int] = []
 def why_not() -> str | None:
     """Why interpreters must not be made now; None if they may."""
     if _traces():
-        return "tracemalloc is tracing, and before Python 3.15 an interpreter that ends then crashes the process"
+        return "tracemalloc traces, and before Python 3.15 an interpreter that ends then crashes its process"
     return None
 
 

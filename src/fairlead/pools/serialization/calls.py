@@ -6,13 +6,12 @@ worker cannot find by reference (of a ``__main__`` that it has not got), is sent
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import SerializationError
 from fairlead.pools.engine.stopped import Stopped
-from fairlead.pools.serialization import contexts, pickling
+from fairlead.pools.serialization import contexts, of_main, pickling
 from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.pools.serialization.failure import Failure
 from fairlead.pools.serialization.messages import Parts, pickled
@@ -97,12 +96,12 @@ class ByValue:
     """A function that was pickled once and for all, for many calls."""
 
     def __init__(self, function: Callable[..., Any], pickled_function: bytes) -> None:
-        self._function = function
+        self.function = function
         self._pickled = pickled_function
         self.__name__ = name_of(function)
 
     def __call__(self, *args: Any) -> Any:
-        return self._function(*args)
+        return self.function(*args)
 
     def __reduce__(self) -> Any:
         return _load_by_value, (self._pickled,)
@@ -116,8 +115,8 @@ def portable(function: Callable[..., Any], *, by_value: bool) -> Callable[..., A
     """The function, or one that does the same and is cheaper to send many times."""
     try:
         if not by_value:
-            pickle.dumps(function, 5)
-            return function
+            pickled_function = of_main.dumps(function)
+            return ByValue(function, pickled_function) if of_main.goes_by_value(function) else function
     except OF_THE_THREAD:
         raise
     except BaseException:  # noqa: BLE001 - objects raise what they like when they are asked

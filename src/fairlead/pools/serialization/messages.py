@@ -6,6 +6,8 @@ import pickle
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from fairlead.pools.serialization import of_main
+
 OUT_OF_BAND = 16 * 1024
 """Smaller buffers are pickled with the rest."""
 
@@ -39,7 +41,7 @@ class Parts:
 
 def pickled(value: Any) -> Parts:
     parts = Parts()
-    pickle.Pickler(parts, 5, buffer_callback=parts.keep).dump(value)
+    of_main.pickler(parts, parts.keep).dump(value)
     return parts
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+from fairlead.pools.serialization import of_main
+
 loads = pickle.loads
 
 
 def dumps(value: Any) -> bytes:
     """Raises what pickle says of it if neither can."""
     try:
-        return pickle.dumps(value, 5)
+        return of_main.dumps(value)
     except Exception as refusal:  # noqa: BLE001 - objects raise what they like when they are asked
         try:
             import cloudpickle
