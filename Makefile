@@ -34,7 +34,7 @@ examples: $(VENV)/.installed $(VENV)/.test  ## install the programs of examples/
 
 companions: $(VENV)/.installed $(VENV)/.test  ## install profilers and other tools beside those of examples/, and try fairlead beside each
 	$(VENV)/bin/python tests/support/companions.py
-	$(VENV)/bin/python -m pytest -m "" tests/e2e/test_companions.py tests/e2e/test_recipes.py tests/e2e/test_pools_sklearn.py
+	$(VENV)/bin/python -m pytest -m "" tests/e2e/test_companions.py tests/e2e/test_recipes.py tests/e2e/test_pools_sklearn.py tests/e2e/test_pools_servers.py
 
 # BUILDS=debug, clang-lto or shared-now for one of them; CPYTHON=DIRECTORY for a source tree that is there
 builds: $(VENV)/.installed  ## CPython built in the ways that people have it, and the GIL's tests on each (half an hour)

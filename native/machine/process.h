@@ -25,12 +25,12 @@ static inline int fl_process_number(uint64_t identity)
     return (int)(identity >> 32);
 }
 
-/* Kills a process and its descendants: the children that there are, and theirs. A process whose parent had
-   ended before is no descendant. Without /proc, or the kernel's lists of children in it, the process alone. */
+/* Kills a process and its descendants: the children that there are, and theirs. A process whose parent
+   had ended before is no descendant. Without /proc, or its lists of children, the process alone. */
 void fl_process_kill_tree(int pid);
 
-/* Has the kernel end this process, whatever it does, when the other end of a pipe is closed. The process kills
-   its descendants first, in a handler of SIGIO. 0, or errno. */
+/* Has the kernel end this process, whatever it does, when the other end of a pipe is closed. It kills its
+   descendants first, in a handler of SIGIO. 0, or errno. */
 int fl_process_end_with(int descriptor);
 
 /* The space that numbers of processes are unique in; 0: the system does not say. */

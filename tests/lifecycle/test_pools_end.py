@@ -160,3 +160,16 @@ def test_guard_is_not_needed_for_a_pool_alone_nor_on_the_command_line(tmp_path: 
     assert (done.stdout, done.stderr) == ("3\n", "")
     done = run([sys.executable, "-c", GIVEN], tmp_path)
     assert (done.stdout, done.stderr) == ("3 [4, 6]\nOwn('own')\n", "")
+
+
+def test_directory_for_temporary_files_may_have_a_long_name(tmp_path: Path) -> None:
+    """Longer than an address of a socket can be."""
+    long = tmp_path / ("d" * 110)
+    long.mkdir()
+    command = program(tmp_path, LIST.format(kind="ProcessPool"))
+    done = subprocess.run(
+        command, cwd=tmp_path, env={**mark(tmp_path), "TMPDIR": str(long)}, capture_output=True, text=True,
+        timeout=100, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("up\n[0, 1, 4, 9, 16]\n", "")
+    until(lambda: not living(f"POOLS_TEST={tmp_path}"))

@@ -176,6 +176,10 @@ def make_view(length: int) -> memoryview:
     return memoryview(b"v" * length)
 
 
+def sum_of_value(shared: Any) -> int:
+    return sum(bytes(shared.value))
+
+
 class Nest:
     """For functions that are named by more than a module and one name."""
 

@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from fairlead.pools.engine.contract import Options, Statistics
     from fairlead.pools.engine.future import Future
     from fairlead.pools.engine.worker_slots import check_cancelled
+    from fairlead.pools.engine.worker_state import worker_state
     from fairlead.pools.executor.base import Pool
     from fairlead.pools.executor.stream import Stream
     from fairlead.pools.interpreters import InterpreterPool
+    from fairlead.pools.process.shared_value import SharedValue
     from fairlead.pools.processes import ProcessPool
     from fairlead.pools.sequential import SequentialPool
     from fairlead.pools.serialization.failure import WorkerTraceback
@@ -45,12 +47,14 @@ _WHERE = {
     "Pool": "executor.base",
     "ProcessPool": "processes",
     "SequentialPool": "sequential",
+    "SharedValue": "process.shared_value",
     "Statistics": "engine.contract",
     "Stream": "executor.stream",
     "ThreadPool": "threads",
     "WorkerTraceback": "serialization.failure",
     "check_cancelled": "engine.worker_slots",
     "shared_pool": "shared",
+    "worker_state": "engine.worker_state",
 }
 
 __all__ = [
@@ -64,6 +68,7 @@ __all__ = [
     "Pool",
     "ProcessPool",
     "SequentialPool",
+    "SharedValue",
     "Statistics",
     "Stream",
     "ThreadPool",
@@ -72,6 +77,7 @@ __all__ = [
     "kinds",
     "pool",
     "shared_pool",
+    "worker_state",
 ]
 
 _KINDS = {

@@ -493,6 +493,6 @@ class _Auto(TaskScheduler):
         self._pools.append(made)
         shutdown.forget(made._engine)  # it is ended by this
         self._engines.append(made._engine)
-        if self._terminated:  # looked at after the engine was added, as terminate() does it the other way round
+        if self._terminated:  # looked at once the engine was added: terminate() does it the other way round
             made.terminate()
         return made

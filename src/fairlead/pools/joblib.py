@@ -34,6 +34,7 @@ class FairleadBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[m
     def __init__(self, kind: str = "processes", retries: int = 1, **given: Any) -> None:
         super().__init__(**given)
         self._kind = kind
+        self.supports_inner_max_num_threads = kind == "processes"
         self._retries = retries
         self._pool: Pool | None = None
         self._futures: set[Future[Any]] = set()
@@ -50,7 +51,9 @@ class FairleadBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[m
         if workers == 1:
             raise FallbackToBackend(SequentialBackend(nesting_level=self.nesting_level))
         self.parallel = parallel
-        self._pool = shared_pool(self._kind, workers).with_options(retries=self._retries)
+        inner = self.inner_max_num_threads
+        options = {} if inner is None else {"inner_threads": inner}
+        self._pool = shared_pool(self._kind, workers, **options).with_options(retries=self._retries)
         return workers
 
     def submit(self, func: Callable[[], Any], callback: Callable[[Any], object] | None = None) -> Any:

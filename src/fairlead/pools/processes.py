@@ -7,12 +7,14 @@ import errno
 import multiprocessing
 import multiprocessing.util  # registers its own end first
 import os
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from multiprocessing import forkserver, process, resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
@@ -33,7 +35,7 @@ from fairlead.pools.executor.base import (
     checked_workers,
     pool_name,
 )
-from fairlead.pools.process import child
+from fairlead.pools.process import child, surroundings
 from fairlead.pools.process.channel import Channel, Corrupt
 from fairlead.pools.serialization import calls, pickling, records
 from fairlead.pools.serialization.failure import Failure
@@ -44,6 +46,7 @@ StartMethod = Literal["forkserver", "spawn", "fork"]
 NO_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOBUFS}
 GRACE_S = 5.0
 """What an idle worker is given to end by itself."""
+LONGEST_DIRECTORY = 107 - len("/pymp-12345678/listener-12345678")
 _starting = EngineLock()
 """Held by threads that start processes, as forks at once would inherit each other's ends of sockets; and by
 threads that ask for an exit status, as a start does that for all children."""
@@ -78,6 +81,9 @@ class ProcessPool(Pool):
             the result of the task that has logged it.
         start_timeout: seconds that a worker's start may take, its imports and the initializer included; then
             it is killed and the pool is broken, as if the initializer had raised. None for no limit.
+        env: variables of the workers' environment, besides those in ``os.environ`` when a worker starts.
+        inner_threads: how many threads BLAS, OpenMP and the like may use in each worker. None: its part of
+            the usable cores, where the program has set none of their variables (``OMP_NUM_THREADS`` ...).
     """
 
     def __init__(
@@ -93,6 +99,8 @@ class ProcessPool(Pool):
         idle_timeout: float | None = None,
         forward_logging: bool = False,
         start_timeout: float | None = None,
+        env: Mapping[str, str] | None = None,
+        inner_threads: int | None = None,
     ) -> None:
         if sys.platform != "linux":
             raise UnsupportedPlatformError(
@@ -107,14 +115,24 @@ class ProcessPool(Pool):
         begin = _shipped("initializer", initializer), initargs
         last = _shipped("finalizer", finalizer)
         name = pool_name(thread_name_prefix, "ProcessPool")
+        workers = checked_workers(max_workers)
+        threads = None if inner_threads is None else checked("inner_threads", inner_threads)
+        given = _checked_environment(env)
         if start_method == "forkserver":
             _preload()
         shutdown.last()
         self._begin(
             _Processes(
                 "processes",
-                checked_workers(max_workers),
-                lambda: _Process(context, begin, last, forward_logging=forward_logging, name=name),
+                workers,
+                lambda: _Process(
+                    context,
+                    begin,
+                    last,
+                    forward_logging=forward_logging,
+                    name=name,
+                    surroundings=lambda: surroundings.of_this_process(given, threads, workers),
+                ),
                 name=name,
                 most_tasks=0
                 if max_tasks_per_child is None
@@ -134,6 +152,14 @@ def _context(given: BaseContext | str | None) -> Any:
             raise UsageError(f"mp_context must be one of {', '.join(known)}, or a context, not {given!r}")
         return multiprocessing.get_context(given)
     return given
+
+
+def _checked_environment(given: Mapping[str, str] | None) -> dict[str, str]:
+    found = {} if given is None else dict(given)
+    for name, value in found.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise UsageError(f"env must have names and values that are str, not {name!r}: {value!r}")
+    return found
 
 
 def _preload() -> None:
@@ -182,8 +208,10 @@ class _Process(DirectWorker):
         *,
         forward_logging: bool,
         name: str,
+        surroundings: Callable[[], surroundings.Surroundings],
     ) -> None:
         self._context = context
+        self._surroundings = surroundings
         self._initializer = initializer
         self._finalizer = finalizer
         self._forward_logging = forward_logging
@@ -204,6 +232,8 @@ class _Process(DirectWorker):
         child.end_if_imported_by_a_worker()
         with _starting, _lost_without_resources():
             _end_before_children_are_joined()
+            if self._context.get_start_method() == "forkserver":
+                _keep_addresses_short()
             if self._context.get_start_method() == "fork":
                 _refuse_to_fork_with_subinterpreters()
             ours, theirs = socket.socketpair()
@@ -213,7 +243,7 @@ class _Process(DirectWorker):
             with theirs, _allowed_children():
                 self._process = self._context.Process(
                     target=child.main,
-                    args=(theirs, *self._initializer, self._finalizer, levels),
+                    args=(theirs, *self._initializer, self._finalizer, levels, self._surroundings()),
                     name=self._name,
                 )
                 try:
@@ -417,6 +447,16 @@ def _allowed_children() -> Iterator[None]:
     finally:
         config.pop("daemon")
         config.update((name, before[name]) for name in ("daemon", "authkey") if name in before)
+
+
+def _keep_addresses_short() -> None:
+    """The address of a socket has at most 107 bytes, and multiprocessing makes that of its server within the
+    directory for temporary files, whose name may be longer."""
+    config = multiprocessing.current_process()._config  # type: ignore[attr-defined]
+    if config.get("tempdir") is None and len(os.fsencode(tempfile.gettempdir())) > LONGEST_DIRECTORY:
+        directory = tempfile.mkdtemp(prefix="pymp-", dir="/tmp")
+        multiprocessing.util.Finalize(None, shutil.rmtree, args=(directory, True), exitpriority=-100)
+        config["tempdir"] = directory
 
 
 _at_exit: multiprocessing.util.Finalize | None = None

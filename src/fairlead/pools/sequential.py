@@ -10,6 +10,7 @@ from fairlead.errors import TaskTimeoutError
 from fairlead.pools.engine.contract import Task, broken
 from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.scheduler import Counts, TaskScheduler
+from fairlead.pools.engine.worker_state import enter
 from fairlead.pools.executor.base import Pool, checked, checked_callable
 from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.pools.serialization.failure import Failure
@@ -62,6 +63,7 @@ class _AtOnce(TaskScheduler):
         self._check_open()
         if not self._started:
             self._started = True
+            here = enter(None)  # this thread may be another pool's worker
             try:
                 self._worker.start()
             except BaseException as refusal:
@@ -70,17 +72,22 @@ class _AtOnce(TaskScheduler):
                 if isinstance(refusal, KeyboardInterrupt):
                     raise
                 raise why from refusal
+            finally:
+                enter(here)
         task.begin()
         with self._lock:
             self._running += 1
         value: Any = None
         error: BaseException | None = None
+        here = enter(self._worker.state)
         try:
             if task.function is call_chunk:
                 task.args = (*task.args, _not_ctrl_c)
             value = self._worker.run(task)
         except BaseException as raised:  # noqa: BLE001 - the task's
             error = raised
+        finally:
+            enter(here)
         limit = task.options.timeout
         late = limit is not None and time.monotonic_ns() - task.began_ns > limit * 1e9
         with self._lock:

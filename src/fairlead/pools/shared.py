@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from fairlead.pools import pool as make
 from fairlead.pools.engine import forks
 from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.executor.base import Pool
 
-_pools: dict[tuple[str, int | None], Pool] = {}
+_pools: dict[tuple[object, ...], Pool] = {}
 _lock = EngineLock()
 
 
@@ -17,8 +19,9 @@ def _renew() -> None:
     _lock = EngineLock()
 
 
-def shared_pool(kind: str = "processes", max_workers: int | None = None) -> Pool:
-    """The program's own pool of this kind and size, made by the first call that asks for it.
+def shared_pool(kind: str = "processes", max_workers: int | None = None, **options: Hashable) -> Pool:
+    """The program's own pool of this kind and size, with these options, made by the first call that asks for
+    it.
 
     Another takes its place when it has been shut down, is broken, or belongs to the process that this one was
     forked from. Leave it open, and so do not enter it by ``with``: others use it, and it ends with the
@@ -26,8 +29,9 @@ def shared_pool(kind: str = "processes", max_workers: int | None = None) -> Pool
 
     Args: as ``pool`` takes them.
     """
+    asked = (kind, max_workers, *sorted(options.items()))
     with _lock:
-        found = _pools.get((kind, max_workers))
+        found = _pools.get(asked)
         if found is None or found._engine.closed:
-            found = _pools[kind, max_workers] = make(kind, max_workers)
+            found = _pools[asked] = make(kind, max_workers, **options)
         return found

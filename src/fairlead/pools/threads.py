@@ -12,6 +12,7 @@ from fairlead.pools.engine.contract import StartLimit, Task, Worker
 from fairlead.pools.engine.finalizer import finalize
 from fairlead.pools.engine.stopped import send_stop
 from fairlead.pools.engine.worker_manager import WorkerManager
+from fairlead.pools.engine.worker_state import initialize
 from fairlead.pools.executor.base import (
     Pool,
     checked,
@@ -79,7 +80,7 @@ class ThreadPool(Pool):
 class ThreadWorker(Worker):
     """Calls in the slot's own thread."""
 
-    __slots__ = ("_args", "_finalizer", "_ident", "_initializer", "_interrupt", "_started")
+    __slots__ = ("_args", "_finalizer", "_ident", "_initializer", "_interrupt", "_started", "state")
 
     def __init__(
         self,
@@ -95,11 +96,11 @@ class ThreadWorker(Worker):
         self._finalizer = finalizer
         self._ident = 0
         self._started = False
+        self.state: object = None
 
     def start(self) -> None:
         self._ident = threading.get_ident()
-        if self._initializer is not None:
-            self._initializer(*self._args)
+        self.state = initialize(self._initializer, self._args)
         self._started = True
 
     def run(self, task: Task) -> Any:

@@ -23,6 +23,7 @@ from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.contract import StartLimit, Task, broken
 from fairlead.pools.engine.finalizer import finalize
 from fairlead.pools.engine.scheduler import Counts, TaskScheduler
+from fairlead.pools.engine.worker_state import enter
 from fairlead.pools.event_loop.steps import Step
 from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.pools.serialization.failure import Failure
@@ -303,13 +304,12 @@ async def _begun(initialize: tuple[Callable[..., object], tuple[Any, ...]] | Non
         current_mailbox()  # made now: an exception that is sent to a task would end that halfway
     if initialize is not None:
         function, args = initialize
-        await _awaited(function, *args)
+        enter(await _awaited(function, *args))
 
 
-async def _awaited(function: Callable[..., object], *args: Any) -> None:
+async def _awaited(function: Callable[..., object], *args: Any) -> object:
     value = function(*args)
-    if inspect.isawaitable(value):
-        await value
+    return await value if inspect.isawaitable(value) else value
 
 
 async def _cleared(loop: asyncio.AbstractEventLoop) -> None:

@@ -11,6 +11,7 @@ import sys
 from fairlead import _native
 from fairlead.pools.engine.finalizer import finalize
 from fairlead.pools.engine.stopped import Stopped, keep_stops
+from fairlead.pools.engine.worker_state import initialize
 from fairlead.pools.serialization.chunks import call_chunk
 
 TYPE_CHECKING = False
@@ -53,7 +54,7 @@ def main(
             last = None if finalizer is None else _loads(finalizer)[0]
             if initializer is not None:
                 begin, args = _loads(initializer)
-                begin(*args)
+                initialize(begin, args)
                 del begin, args
         except BaseException as error:  # noqa: BLE001 - shown where the pool is
             slot.notify(BROKEN, packed(error))

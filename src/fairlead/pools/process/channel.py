@@ -9,7 +9,8 @@ costs most.
 
 A block has no name anywhere. It exists as long as a descriptor or a mapping of it does, so that nothing is
 left behind when either side is killed at whatever moment. Where no block can be had (no memory, no
-descriptors, another system), the message goes through the socket, in full.
+descriptors, another system), the message goes through the socket, in full. A receiver that has no descriptor
+left for a block asks for that message again, and gets it through the socket.
 
 Wire: HEADER, then the numbers of blocks given back, the lengths of the buffers, and without a block the
 stream and the buffers. A block's stream begins at 0, its buffers at the next multiples of ALIGN.
@@ -19,11 +20,12 @@ from __future__ import annotations
 
 import array
 import ctypes
+import functools
+import math
 import mmap
 import os
 import socket
 import struct
-import sys
 import weakref
 from collections import deque
 from collections.abc import Sequence
@@ -51,11 +53,27 @@ MOST_GIVEN_BACK = 1000
 PARTS_AT_ONCE = 1000
 
 MOST_LENT = 32
-"""Blocks of which objects live at the receiver's; what comes beyond is copied. Before Python 3.13 a mapping
-keeps a descriptor."""
+"""Blocks of which objects live at the receiver's; what comes beyond is copied. Each is a descriptor of the
+sender's."""
+AGAIN = 0xFF
+"""What a message is that asks for another one, whose block has come without its descriptor."""
 
 _FD = struct.calcsize("i")
-_NO_DESCRIPTOR: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+_LOST = -1
+"""In the place of a descriptor, for which none was left."""
+_NUMBER = struct.Struct("<I")
+_open: set[int] = set()
+"""The descriptors of all blocks that this process has made."""
+
+
+@functools.cache
+def _libc() -> Any:
+    libc = ctypes.CDLL(None, use_errno=True)
+    size, word = ctypes.c_size_t, ctypes.c_int
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = ctypes.c_void_p, size, word, word, word, ctypes.c_long
+    libc.munmap.argtypes = ctypes.c_void_p, size
+    return libc
 
 
 class Corrupt(Exception):
@@ -67,8 +85,10 @@ class _Block:
     number: int
     fd: int
     size: int
-    map: mmap.mmap | None = None
+    map: Any = None
     """From its second use on, when its pages are there: copying is twice as fast as writing then."""
+    sent: tuple[int, int, list[int]] = (0, 0, [])
+    """Of the message in it: the kind, the length of the stream, those of the buffers."""
 
 
 class Lent:
@@ -80,9 +100,9 @@ class Lent:
     def __init__(self) -> None:
         self.living: set[int] = set()
         self.free: deque[int] = deque()
-        self.maps: dict[int, mmap.mmap] = {}
+        self.maps: dict[int, Any] = {}
 
-    def map(self, number: int, fd: int, length: int) -> mmap.mmap:
+    def map(self, number: int, fd: int, length: int) -> Any:
         found = self.maps.pop(number, None)
         if found is None or len(found) < length:
             found = _map(fd)
@@ -96,9 +116,30 @@ class Lent:
         self.free.append(number)
 
 
-def _map(fd: int) -> mmap.mmap:
+def _most_open() -> float:
+    """Half of the descriptors that this process may have: the program needs some, too."""
+    import resource
+
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return math.inf if most == resource.RLIM_INFINITY else most // 2
+
+
+def _map(fd: int) -> Any:
+    """An array of ctypes in which the file is mapped: Python's own keeps a descriptor, before 3.13 always."""
+    size = os.fstat(fd).st_size
     flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
-    return mmap.mmap(fd, os.fstat(fd).st_size, flags=flags, **_NO_DESCRIPTOR)
+    address = _libc().mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, fd, 0)
+    if address == ctypes.c_void_p(-1).value:
+        raise OSError(ctypes.get_errno(), "a block cannot be mapped")
+    found = (ctypes.c_char * size).from_address(address)
+    weakref.finalize(found, _libc().munmap, address, size).atexit = False
+    return found
+
+
+def _close(fds: list[int]) -> None:
+    for fd in fds:
+        if fd != _LOST:
+            os.close(fd)
 
 
 class _Mapped:
@@ -148,11 +189,9 @@ class Channel:
         self._socket.close()
         _, fds = self._ahead
         self._ahead = b"", []
-        for fd in fds:
-            os.close(fd)
-        for block in self._blocks.values():
-            os.close(block.fd)
-        self._blocks.clear()
+        _close(fds)
+        for block in list(self._blocks.values()):
+            self._drop(block)
         self._free.clear()
         self._lent.maps.clear()
 
@@ -166,12 +205,15 @@ class Channel:
         block = self._write_block(stream, length, buffers) if whole > INLINE else None
         free = self._lent.free
         freed = [free.popleft() for _ in range(min(len(free), MOST_GIVEN_BACK))]
+        sizes = [buffer.nbytes for buffer in buffers]
+        if block is not None:
+            block.sent = kind, length, sizes
         head = HEADER.pack(
             MARK, kind, len(freed), len(buffers), block.number if block is not None else 0, length
         )
         if freed or buffers:
             head += array.array("I", freed).tobytes()
-            head += array.array("Q", [buffer.nbytes for buffer in buffers]).tobytes()
+            head += array.array("Q", sizes).tobytes()
         self.bytes_out += whole
         if block is not None:
             sent = socket.send_fds(self._socket, [head], [block.fd])
@@ -182,6 +224,19 @@ class Channel:
         else:
             for piece in (head, *stream, *buffers):
                 self._socket.sendall(piece)
+
+    def _send_again(self, number: int) -> None:
+        """Sends what is in a block through the socket."""
+        block = self._blocks.get(number)
+        if block is None:
+            raise Corrupt(f"block {number} is asked for, which was not lent")
+        kind, length, sizes = block.sent
+        head = HEADER.pack(MARK, kind, 0, len(sizes), 0, length) + array.array("Q", sizes).tobytes()
+        self._socket.sendall(head)
+        for begin, size in ((0, length), *zip(begins(length, sizes), sizes, strict=True)):
+            for at in range(begin, begin + size, GROWS_BY):
+                self._socket.sendall(os.pread(block.fd, min(GROWS_BY, begin + size - at), at))
+        self._take_back(number)
 
     def _write_block(self, stream: list[Any], length: int, buffers: list[memoryview]) -> _Block | None:
         pieces = [memoryview(piece).cast("B") for piece in stream]
@@ -201,7 +256,7 @@ class Channel:
                     block.map = _map(block.fd)
                 _copy(block.map, pieces)
             else:
-                _write(block.fd, pieces)
+                write(block.fd, pieces)
                 block.size = end
         except OSError:  # no memory left for it
             self._drop(block)
@@ -220,12 +275,18 @@ class Channel:
             fd = os.memfd_create("fairlead", os.MFD_CLOEXEC)
         except OSError:
             return None
+        _open.add(fd)
+        if len(_open) > _most_open():  # with those that other threads have just made
+            _open.discard(fd)
+            os.close(fd)
+            return None
         self._numbered += 1
         block = self._blocks[self._numbered] = _Block(self._numbered, fd, 0)
         return block
 
     def _drop(self, block: _Block) -> None:
         del self._blocks[block.number]
+        _open.discard(block.fd)
         os.close(block.fd)
 
     def _take_back(self, number: int) -> None:
@@ -244,17 +305,20 @@ class Channel:
 
     def receive(self) -> Message:
         """EOFError or OSError if the other end is gone, Corrupt if it has sent something else."""
-        data, fds = self._ahead
-        self._ahead = b"", []
-        if not data:
-            data, fds = self._receive_more()
-        try:
-            return self._read(data, fds)
-        finally:
-            for fd in fds:
-                os.close(fd)
+        while True:
+            data, fds = self._ahead
+            self._ahead = b"", []
+            if not data:
+                data, fds = self._receive_more()
+            try:
+                message = self._read(data, fds)
+            finally:
+                _close(fds)
+            if message is not None:
+                return message
 
-    def _read(self, data: bytes, fds: list[int]) -> Message:
+    def _read(self, data: bytes, fds: list[int]) -> Message | None:
+        """None: it was about a message that is asked for again."""
         data = self._at_least(HEADER.size, data, fds)
         mark, kind, freed, count, number, length = HEADER.unpack_from(data)
         if mark != MARK:
@@ -277,8 +341,14 @@ class Channel:
             self._ahead = data[end:], fds[own:]
             del fds[own:]
             data = data[:end]
+        if number and fds == [_LOST]:
+            self._socket.sendall(HEADER.pack(MARK, AGAIN, 0, 0, 0, _NUMBER.size) + _NUMBER.pack(number))
+            return None
         if number:
             return self._from_block(kind, fds, number, length, sizes)
+        if kind == AGAIN:
+            self._send_again(*_NUMBER.unpack_from(data, tables))
+            return None
         return self._from_socket(kind, data, tables, length, sizes)
 
     def _at_least(self, size: int, data: bytes, fds: list[int]) -> bytes:
@@ -289,9 +359,11 @@ class Channel:
         return data
 
     def _receive_more(self) -> tuple[bytes, list[int]]:
-        data, ancillary, _, _ = self._socket.recvmsg(INLINE + 4096, socket.CMSG_LEN(_FD))
+        data, ancillary, flags, _ = self._socket.recvmsg(INLINE + 4096, socket.CMSG_LEN(_FD))
         if not data:
             raise EOFError("the other end is gone")
+        if flags & socket.MSG_CTRUNC:  # this process may have no more
+            return data, [_LOST]
         fds = [struct.unpack("i", found[:_FD])[0] for _, _, found in ancillary] if ancillary else []
         return data, fds
 
@@ -329,21 +401,27 @@ class Channel:
     def _from_block(
         self, kind: int, fds: list[int], number: int, length: int, sizes: Sequence[int]
     ) -> Message:
-        begins = []
-        end = length
-        for size in sizes:
-            begins.append(-(-end // ALIGN) * ALIGN)
-            end = begins[-1] + size
+        places = begins(length, sizes)
+        end = places[-1] + sizes[-1] if sizes else length
         if len(fds) != 1 or os.fstat(fds[0]).st_size < end:
             raise Corrupt(f"block {number} is not there, or too small")
         block = _Mapped(fds[0], end, number, self._lent)
-        buffers: list[Any] = [block.part(begin, size) for begin, size in zip(begins, sizes, strict=True)]
+        buffers: list[Any] = [block.part(begin, size) for begin, size in zip(places, sizes, strict=True)]
         if len(self._lent.living) >= MOST_LENT:
             buffers = [bytearray(buffer) for buffer in buffers]
         return Message(kind, block.part(0, length), buffers, block)
 
 
-def _copy(target: mmap.mmap, pieces: list[memoryview]) -> None:
+def begins(length: int, sizes: Sequence[int]) -> list[int]:
+    """Where the buffers are in a block, behind a stream of this length."""
+    found = []
+    for size in sizes:
+        found.append(-(-length // ALIGN) * ALIGN)
+        length = found[-1] + size
+    return found
+
+
+def _copy(target: Any, pieces: list[memoryview]) -> None:
     """Copies them one behind the other, large ones without the GIL."""
     at = 0
     for piece in pieces:
@@ -351,7 +429,7 @@ def _copy(target: mmap.mmap, pieces: list[memoryview]) -> None:
         at += piece.nbytes
 
 
-def _write(fd: int, pieces: list[memoryview]) -> None:
+def write(fd: int, pieces: list[memoryview]) -> None:
     """Writes them one behind the other from the beginning, without the GIL."""
     at = 0
     while pieces:

@@ -12,7 +12,9 @@ from typing import Any
 
 from fairlead import _native
 from fairlead.pools.engine.finalizer import finalize
+from fairlead.pools.engine.worker_state import initialize
 from fairlead.pools.process.channel import Channel
+from fairlead.pools.process.surroundings import Surroundings
 from fairlead.pools.serialization import calls, contexts, pickling
 from fairlead.pools.serialization.failure import Failure
 from fairlead.pools.serialization.messages import Message, pickled
@@ -26,6 +28,7 @@ def main(
     initargs: tuple[Any, ...],
     finalizer: bytes | None,
     levels: dict[str, int] | None,
+    surroundings: Surroundings,
 ) -> None:
     """``levels``: those of the parent's loggers, if log records are to go there."""
     signal.signal(signal.SIGINT, _leave_it_to_the_parent)
@@ -34,9 +37,10 @@ def main(
     send = channel.send if levels is None else _forward_logging(channel, levels)
     try:
         try:
+            surroundings.take_over()
             last = None if finalizer is None else pickling.loads(finalizer)
             if initializer is not None:
-                pickling.loads(initializer)(*initargs)
+                initialize(pickling.loads(initializer), initargs)
         except BaseException as error:  # noqa: BLE001 - shown where the pool is
             send(calls.FAILED, pickled(Failure(error)))
             return
