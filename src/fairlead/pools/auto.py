@@ -128,7 +128,7 @@ class _Auto(TaskScheduler):
 
     def __init__(self, workers: int | None, hooks: dict[str, Any], name: str) -> None:
         self.choice: Choice | None = None
-        self.chosen: TaskScheduler | None = None
+        self.chosen: Engine | None = None
         self._given = workers
         self._hooks = hooks
         self._prefix = name
@@ -155,16 +155,14 @@ class _Auto(TaskScheduler):
     def portable(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return function if self.chosen is None else self.chosen.portable(function)
 
-    def engine_for(
-        self, called: Callable[..., Any], args: Any, kwargs: dict[str, Any]
-    ) -> TaskScheduler | None:
+    def engine_for(self, called: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Engine | None:
         """Who makes this call; None while that is not decided."""
         chosen = self.chosen
         if chosen is None or not chosen.sends or self._closed:
             return chosen
         return chosen if self._known.may_go(called, args, kwargs) else self._threads()
 
-    def _threads(self) -> TaskScheduler:
+    def _threads(self) -> Engine:
         with self._lock:
             if self._others is None:
                 workers = self._given or machine.cores().usable
@@ -245,7 +243,7 @@ class _Auto(TaskScheduler):
         if task.future.hand_over(self.chosen):  # it was made before that was chosen
             self.chosen.enqueue(task)
 
-    def _pass_on(self, task: Task, engine: TaskScheduler) -> None:
+    def _pass_on(self, task: Task, engine: Engine) -> None:
         """As ``enqueue``, for a task whose submission is over."""
         if task.future.hand_over(engine):
             try:
@@ -270,13 +268,13 @@ class _Auto(TaskScheduler):
     def here(self) -> bool:
         return any(engine.here() for engine in self._engines)
 
-    def lend(self, *, blocking: bool = True) -> tuple[TaskScheduler, object] | None:
+    def lend(self, *, blocking: bool = True) -> tuple[Engine, object] | None:
         for engine in self._engines:
             if (loan := engine.lend(blocking=blocking)) is not None:
                 return engine, loan
         return None
 
-    def take_back(self, loan: tuple[TaskScheduler, object]) -> None:
+    def take_back(self, loan: tuple[Engine, object]) -> None:
         engine, its = loan
         engine.take_back(its)
 
@@ -303,7 +301,7 @@ class _Auto(TaskScheduler):
         return self._joined(self._others, deadline)
 
     @staticmethod
-    def _joined(engine: TaskScheduler, deadline: float) -> bool:
+    def _joined(engine: Engine, deadline: float) -> bool:
         return engine.join(None if deadline == math.inf else max(0.0, deadline - time.monotonic()))
 
     def leave_behind(self, timeout: float) -> bool:
@@ -366,7 +364,7 @@ class _Auto(TaskScheduler):
         if self._terminated:
             chosen.terminate()
 
-    def _choose(self, first: Task) -> tuple[Choice, TaskScheduler]:
+    def _choose(self, first: Task) -> tuple[Choice, Engine]:
         called = function_of(first.function, first.args)
         if self._is_coroutines(first):
             choice = choose(self._facts(first, None, lambda: None))
@@ -397,7 +395,7 @@ class _Auto(TaskScheduler):
             else:
                 choice = in_threads(facts.cores, choice.reasons[0], refusal)
 
-    def _tried(self, chosen: TaskScheduler, sharing: Sharing) -> str | None:
+    def _tried(self, chosen: Engine, sharing: Sharing) -> str | None:
         """What a worker says against making the calls there; None if it has all as this process has it."""
         future: Future[str | None] = Future()
         task = chosen.task_type(future, differs, sharing.question(), {}, Options())
@@ -491,9 +489,9 @@ class _Auto(TaskScheduler):
 
     def _made(self, kind: str, workers: int | None, **given: Any) -> TaskScheduler:
         made = make(kind, workers, **self._hooks, thread_name_prefix=self._prefix, **given)
-        self._pools.append(made)
         engine = made._engine
         assert isinstance(engine, TaskScheduler)
+        self._pools.append(made)
         shutdown.forget(engine)  # it is ended by this
         self._engines.append(engine)
         if self._terminated:  # asked once the engine can be found by terminate()

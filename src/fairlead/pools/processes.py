@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import multiprocessing
 import multiprocessing.util
 import os
@@ -35,7 +34,7 @@ from fairlead.pools.executor.base import (
     checked_workers,
     pool_name,
 )
-from fairlead.pools.process import child, surroundings
+from fairlead.pools.process import child, resources, surroundings
 from fairlead.pools.process.channel import Channel, Corrupt
 from fairlead.pools.process.progress import SharedWord
 from fairlead.pools.serialization import calls, pickling, records
@@ -46,7 +45,6 @@ from fairlead.pools.serialization.messages import Message, Parts, pickled
 
 StartMethod = Literal["forkserver", "spawn", "fork"]
 
-NO_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOBUFS}
 GRACE_S = 5.0
 """What an idle worker is given to end by itself."""
 LONGEST_DIRECTORY = 107 - len("/pymp-12345678/listener-12345678")
@@ -237,7 +235,7 @@ class _Process(DirectWorker):
 
     def start(self) -> None:
         child.end_if_imported_by_a_worker()
-        with _starting, _lost_without_resources():
+        with _starting, resources.lost_without(server=_Process.started):
             _end_before_children_are_joined()
             if self._context.get_start_method() == "forkserver":
                 _keep_addresses_short()
@@ -428,19 +426,6 @@ class _Process(DirectWorker):
         return f"{pid} exited with status {code}"
 
 
-@contextlib.contextmanager
-def _lost_without_resources() -> Iterator[None]:
-    """Raises Lost where a process cannot be started now, and may be later."""
-    try:
-        yield
-    except (OSError, EOFError, MemoryError) as error:
-        # EOFError, EPIPE: the server of "forkserver" is gone, which was there before, and another is tried
-        gone = isinstance(error, EOFError | BrokenPipeError) and _Process.started
-        if gone or isinstance(error, MemoryError) or getattr(error, "errno", None) in NO_RESOURCES:
-            raise Lost(f"a worker process cannot be started: {error!r}") from error
-        raise
-
-
 class _Unguarded(Broken):
     """The program starts workers where they import it."""
 
@@ -521,6 +506,7 @@ def _forget_the_parents() -> None:
             worker._channel.close()
         process._children.discard(worker._process)  # type: ignore[attr-defined]
     _workers.clear()
+    _Process.started = False
     _forget_server()
 
 
