@@ -324,6 +324,14 @@ PURE = {
         conf="import json, re\ndef work(n):\n    busy()\n    words = re.findall(r'a', 'aba')\n"
         "    return json.loads(json.dumps([n, len(words)]))\n",
     ),
+    "logger": Program(
+        "import logging\nlogging.basicConfig(level=logging.INFO)\nseen = []\nhandler = logging.Handler()\n"
+        "handler.emit = lambda record: seen.append(int(record.getMessage()))\n"
+        "logging.getLogger().addHandler(handler)\n"
+        + mapped("conf.work", after="found = sorted(seen)"), ONE_TO_12,
+        conf="import logging\nlog = logging.getLogger(__name__)\ndef work(n):\n    busy()\n"
+        "    log.info('%d', n)\n",
+    ),
     "errors that are caught": Program(
         mapped("conf.work", "range(3)"), [None, 1.0, 0.5],
         conf="def work(n):\n    busy()\n    try:\n        return 1 / n\n"

@@ -379,7 +379,8 @@ class _Auto(TaskScheduler):
         facts = self._facts(first, sample, lambda: sharing.doubt(made), sharing.imports)
         choice = choose(facts)
         while True:
-            chosen = self._made(str(choice.kind), self._given or choice.workers)
+            forward = {"forward_logging": True} if sharing.logs and choice.kind != "threads" else {}
+            chosen = self._made(str(choice.kind), self._given or choice.workers, **forward)
             if not chosen.sends:
                 return choice, chosen
             refusal = self._tried(chosen, sharing)

@@ -60,6 +60,8 @@ class Effects:
     def __init__(self, is_own: Callable[[str | None], bool]) -> None:
         self._is_own = is_own
         self._known: dict[tuple[CodeType, int], FollowedCode] = {}
+        self.logs = False
+        """Whether it uses a logger."""
         self._labels: dict[int, tuple[Any, Label | None]] = {}
         """Of what was loaded, by its identity; with it, so that no other object gets that."""
         self._steps = 0
@@ -117,24 +119,26 @@ class Effects:
         module = getattr(called, "__module__", None) or ""
         owner = getattr(called, "__self__", None)
         if owner is not None and not isinstance(owner, ModuleType | type) and not fixed(owner):
-            raise Doubt(f"a call calls {name}() of an object that all calls in this process share")
+            raise Doubt(f"a call uses {name}() of an object that all calls in this process share")
         if module in ("builtins", "") and name == "print":
             if sys.stdout is not sys.__stdout__:
                 raise Doubt("a call prints, and this program has put another sys.stdout in place")
             return None
         if name in CANNOT_BE_FOLLOWED and module == "builtins":
-            raise Doubt(f"a call calls {name}(), and what that does cannot be seen")
+            raise Doubt(f"a call uses {name}(), and what that does cannot be seen")
         if name == "getattr" and any(isinstance(one, Label | ModuleType | type) for one in args[:1]):
-            raise Doubt("a call calls getattr(), and of what cannot be seen")
+            raise Doubt("a call uses getattr(), and of what cannot be seen")
         if name in ("getenv", "expandvars"):
             self.reads.add(("os", "environ"))
         if name in OF_THE_PROCESS:
-            raise Doubt(f"a call calls {module}.{name}(), which is about state of this process")
+            raise Doubt(f"a call uses {module}.{name}(), which is about state of this process")
         return self._taken(name, module, args)
 
     def _taken(self, name: str, module: str, args: list[Any]) -> Any:
         for label in args:
             if isinstance(label, Label):
+                if hasattr(label.value, "__next__"):
+                    raise Doubt(f"a call uses up {label.name}")
                 root = module.partition(".")[0]
                 known = name in PURE_BUILTINS if root == "builtins" else self.leaves_alone(module)
                 if not known or name in CHANGING:
@@ -165,11 +169,12 @@ class Effects:
         if isinstance(method.function, FunctionType) and self._of_own_code(method.function):
             return self._function(method.function, [owner, *args], more=more)
         if type(owner.value).__module__ == "logging":
+            self.logs = True
             return None
         if method.name in READS:
             inside = element(owner)
             return None if inside is None else Label(owner.name, UNKNOWN)
-        raise Doubt(f"a call calls {owner.name}.{method.name}(), which may change {owner.name}")
+        raise Doubt(f"a call uses {owner.name}.{method.name}(), which may change {owner.name}")
 
     def _instance(self, owner: type, args: list[Any], *, more: bool) -> Any:
         if not self._is_own(owner.__module__):

@@ -36,6 +36,8 @@ class Sharing:
         self._kinds: set[tuple[Any, ...]] = set()
         self.imports: set[str] = set()
         """Modules that its code imports as it runs."""
+        self.logs = False
+        """Whether its code uses a logger."""
         self.marks: Marks = {}
         """Of what it reads, as it is once ``doubt`` has said that there is none."""
 
@@ -60,6 +62,7 @@ class Sharing:
         if reason is None:
             self._read = tuple(sorted(set(self._read) | effects.reads))
             self.imports.update(name for code in effects.codes for name in named_by(code, "IMPORT_NAME"))
+            self.logs = self.logs or effects.logs
             reason = None if self._kinds else self._changed()
         return reason
 

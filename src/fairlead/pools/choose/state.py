@@ -175,8 +175,8 @@ class State:
 
     def _find_own(self, name: str | None) -> bool:
         """Whether it is a module of the user's, not of a library's."""
-        if not name or name in sys.builtin_module_names or name.partition(".")[0] == "fairlead":
-            return False
+        if not name or name.partition(".")[0] in {"fairlead", *sys.stdlib_module_names}:
+            return name == "__main__"
         if name in ("__main__", "__mp_main__") or name.partition(".")[0] == self._home:
             return True
         file = getattr(sys.modules.get(name), "__file__", None)
