@@ -226,3 +226,14 @@ def test_time_does_not_run_while_a_task_waits_for_a_further_attempt(
         pass_time(pool)
         gate.touch()
         assert task.result(20) is True
+
+
+def _name_of_the_thread() -> str:
+    import threading
+
+    return threading.current_thread().name
+
+
+def test_worker_knows_its_threads_name() -> None:
+    with InterpreterPool(1, thread_name_prefix="calc") as pool:
+        assert pool.submit(_name_of_the_thread).result() == "calc-1"

@@ -48,7 +48,7 @@ _BOOT = """
 import sys
 sys.path[:] = {path!r}
 from fairlead.pools.interpreter import worker
-worker.main({board}, {worker}, *{hooks!r}, {most_tasks}, {idle_timeout}, {levels!r})
+worker.main({board}, {worker}, *{hooks!r}, {most_tasks}, {idle_timeout}, {levels!r}, {name!r})
 """
 
 
@@ -277,7 +277,7 @@ class Interpreters(TaskScheduler):
         program = _BOOT.format(
             path=sys.path, board=self._board.number, worker=number,
             hooks=self._hooks, most_tasks=self._most_tasks, idle_timeout=self._idle_timeout,
-            levels=records.levels() if self._forward_logging else None,
+            levels=records.levels() if self._forward_logging else None, name=worker.thread.name,
         )  # fmt: skip
         made = None
         reason = ""

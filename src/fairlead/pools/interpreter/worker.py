@@ -7,6 +7,7 @@ needed: an interpreter's start and its memory are mostly imports.
 from __future__ import annotations
 
 import sys
+import threading
 
 from fairlead import _native
 from fairlead.pools.engine.finalizer import finalize
@@ -36,8 +37,10 @@ def main(
     most_tasks: int,
     idle_timeout: float | None,
     levels: dict[str, int] | None,
+    name: str,
 ) -> None:
-    """``levels``: those of the parent's loggers, if log records are to go there."""
+    """``levels``: those of the parent's loggers, if log records are to go there; ``name``: its thread's."""
+    threading.current_thread().name = name
     keep_stops()
     slot = _native.WorkerSlot(board, worker)
     handler = None
