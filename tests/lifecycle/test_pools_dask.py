@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import clusters
 import numpy as np
 import pooltasks
 import pytest
@@ -174,6 +176,52 @@ def test_cluster_of_others_does_not_initialize_workers_for_a_pool_that_has_left(
         with pytest.raises(errors.BrokenPoolError, match="the initializer refuses"):
             DaskPool(cluster.scheduler_address, initializer=pooltasks.refuse)
         assert plugins() == []
+
+
+def test_pool_whose_scheduler_dies_ends_its_tasks_and_takes_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fairlead.pools import dask
+
+    monkeypatch.setattr(dask, "CONNECT_S", 3)
+    gate = str(tmp_path / "never")
+    with (
+        clusters.cluster(["127.0.0.1", "127.0.0.1"], nanny=False) as address,
+        DaskPool(address) as pool,
+    ):
+        begun = [pool.submit(pooltasks.wait_for, gate) for _ in range(6)]
+        until(lambda: pool.statistics().running == 2)
+        client = pool._engine._client  # type: ignore[attr-defined]
+        with contextlib.suppress(OSError):
+            client.run_on_scheduler(os._exit, 9)
+        for future in begun:
+            with pytest.raises((errors.BrokenPoolError, errors.WorkerDiedError)):
+                future.result(100)
+        until(lambda: pool._engine.closed)
+        with pytest.raises(errors.BrokenPoolError, match="the connection to the cluster's scheduler is lost"):
+            pool.submit(square, 2)
+
+
+def test_client_of_others_is_used_and_stays_open() -> None:
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        with DaskPool(client=client) as pool:
+            assert pool.submit(square, 3).result() == 9
+        assert client.submit(square, 4).result() == 16
+        with pytest.raises(errors.UsageError, match="either an address or a client"):
+            DaskPool(cluster.scheduler_address, client=client)
+    with pytest.raises(errors.BrokenPoolError, match="the client is closed"):
+        DaskPool(client=client)
+
+
+def test_large_calls_at_once_bring_no_advice(pool: DaskPool, recwarn: pytest.WarningsRecorder) -> None:
+    arrays = [np.ones(2_000_000) for _ in range(8)]
+    assert list(pool.map(len, arrays, chunksize=1)) == 8 * [2_000_000]
+    assert not [str(warning.message) for warning in recwarn if "large graph" in str(warning.message)]
 
 
 def test_demonstration_runs_every_workload_on_a_cluster_and_leaves_nothing(tmp_path: Path) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import contextlib
 import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fairlead import machine
-from fairlead.errors import MissingExtraError, SerializationError
+from fairlead.errors import MissingExtraError, SerializationError, UsageError
+from fairlead.pools.engine import forks
 from fairlead.pools.engine.contract import Broken, Lost, Task, Worker
 from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.worker_manager import WorkerManager
@@ -23,7 +26,20 @@ if TYPE_CHECKING:
     from distributed.security import Security
 
 CONNECT_S = 30
+CHECK_S = 1.0
+"""How often a thread that waits for an answer checks whether the client is still there."""
+GONE = ("closing", "closed")
+"""States of a client that has given its scheduler up."""
 LARGE = 1 << 20
+
+_advice = EngineLock()
+"""Of dask's configuration, which is the process's: what one thread sets, another's end would take back."""
+
+
+@forks.in_child
+def _renew() -> None:
+    global _advice
+    _advice = EngineLock()
 
 
 class DaskPool(Pool):
@@ -42,6 +58,8 @@ class DaskPool(Pool):
     Args:
         address: the scheduler's, as "tcp://10.0.0.1:8786" or "tls://..."; None: a cluster of processes on
             this machine, which ends with the pool.
+        client: a ``distributed.Client``, not asynchronous, to be used in place of one of the pool's own. It
+            stays open.
         max_workers: tasks at once; None: as many as the cluster has threads (embedded: as there are cores).
         security: a ``distributed.security.Security``, whose TLS contexts are used for all connections.
         initializer: called in each worker process before its first task, those that join later included. If
@@ -50,13 +68,14 @@ class DaskPool(Pool):
 
     Raises:
         MissingExtraError: distributed is not installed (``pip install 'fairlead[dask]'``).
-        BrokenPoolError: there is no cluster at the address, or it has no workers.
+        BrokenPoolError: there is no cluster at the address, it has no workers, or the client is closed.
     """
 
     def __init__(
         self,
         address: str | None = None,
         *,
+        client: Client | None = None,
         max_workers: int | None = None,
         security: Security | None = None,
         initializer: Callable[..., object] | None = None,
@@ -66,17 +85,26 @@ class DaskPool(Pool):
         checked_callable(initializer=initializer)
         if max_workers is not None:
             checked("max_workers", max_workers)
-        cluster, client = _connect(address, max_workers, security)
+        cluster: Any = None
+        own = client is None
+        if client is None:
+            cluster, client = _connect(address, max_workers, security)
+        elif address is not None or security is not None:
+            raise UsageError("give DaskPool either an address or a client")
+        elif client.asynchronous:
+            raise UsageError("an asynchronous client cannot be waited for by threads: make another")
+        elif client.status != "running":
+            raise Broken(f"the client is {client.status}")
         plugin = "" if initializer is None else f"fairlead-{uuid.uuid4()}"
         try:
             if initializer is not None:
                 _initialize(client, plugin, initializer, initargs)
             threads = _threads(client)
         except BaseException:
-            _disconnect(client, cluster, plugin)
+            _disconnect(client, cluster, plugin, own=own)
             raise
         name = pool_name(thread_name_prefix, "DaskPool")
-        self._begin(_Cluster(max_workers or threads, client, cluster, plugin, name=name))
+        self._begin(_Cluster(max_workers or threads, client, cluster, plugin, own=own, name=name))
 
 
 def _connect(address: str | None, workers: int | None, security: Security | None) -> tuple[Any, Client]:
@@ -120,13 +148,14 @@ def _threads(client: Client) -> int:
     return threads
 
 
-def _disconnect(client: Client, cluster: Any, plugin: str) -> None:
+def _disconnect(client: Client, cluster: Any, plugin: str, *, own: bool) -> None:
     if plugin and cluster is None and client.status == "running":
         # it lives on, and workers that join it are none of this pool's any more
         with contextlib.suppress(Exception):  # a worker says by any exception that it had no plugin
             client.unregister_worker_plugin(plugin)
-    with contextlib.suppress(TimeoutError, OSError):
-        client.close()
+    if own:
+        with contextlib.suppress(TimeoutError, OSError):
+            client.close()
     if cluster is not None:
         cluster.close()
 
@@ -136,12 +165,15 @@ class _Cluster(WorkerManager):
 
     sends = True
 
-    def __init__(self, workers: int, client: Client, cluster: Any, plugin: str, *, name: str) -> None:
+    def __init__(
+        self, workers: int, client: Client, cluster: Any, plugin: str, *, own: bool, name: str
+    ) -> None:
         self._client: Client | None = client
         self._cluster = cluster
         self._plugin = plugin
+        self._own = own
         self._leaving_it = EngineLock()
-        super().__init__("dask", workers, lambda: _Remote(client), name=name, call_cost_s=2e-3)
+        super().__init__("dask", workers, lambda: _Remote(client, self._break), name=name, call_cost_s=2e-3)
 
     def portable(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return calls.portable(function, by_value=_by_value(function))
@@ -165,7 +197,7 @@ class _Cluster(WorkerManager):
         with self._leaving_it:
             client, self._client = self._client, None
             if client is not None:
-                _disconnect(client, self._cluster, self._plugin)
+                _disconnect(client, self._cluster, self._plugin, own=self._own)
 
 
 def _by_value(function: Callable[..., Any]) -> bool:
@@ -179,10 +211,11 @@ class _Killed(Lost):
 class _Remote(Worker):
     """One task at a time with the cluster."""
 
-    __slots__ = ("_client", "_future", "_number", "_received", "_sent", "_stopped")
+    __slots__ = ("_break", "_client", "_future", "_number", "_received", "_sent", "_stopped")
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, break_pool: Callable[[BaseException], None]) -> None:
         self._client = client
+        self._break = break_pool
         self._future: Any = None
         self._number = ""
         self._stopped = False
@@ -229,6 +262,7 @@ class _Remote(Worker):
 
     def _answer(self, task: Task, *, by_value: bool) -> tuple[int, Any]:
         from distributed import CancelledError
+        from distributed.client import ClosedClientError
         from distributed.scheduler import KilledWorker
 
         from fairlead.pools.distributed import remote
@@ -244,11 +278,13 @@ class _Remote(Worker):
             del parcel
             if self._stopped:
                 self._stop(future)
-            answer = future.result()
+            answer = self._awaited(future)
         except KilledWorker as gone:
             workers = gone.args[2] + 1
             raise _Killed(f"the cluster has lost {workers} workers in a row with this task") from None
-        except CancelledError:
+        except (CancelledError, concurrent.futures.CancelledError, ClosedClientError):
+            if self._client.status in GONE:
+                raise self._gone() from None
             raise lost(task, "the cluster has cancelled this task") from None
         finally:
             self._future = None
@@ -260,6 +296,25 @@ class _Remote(Worker):
         except Exception as error:
             raise SerializationError(f"the result cannot be read here: {error!r}") from error
 
+    def _awaited(self, future: Any) -> Any:
+        """What a task has sent before its client closes; what was given to that while it tried to connect
+        again never ends."""
+
+        async def awaited() -> Any:  # distributed's own result(timeout=) may lose a result that comes late
+            return await future
+
+        answer = asyncio.run_coroutine_threadsafe(awaited(), self._client.loop.asyncio_loop)
+        while not concurrent.futures.wait((answer,), CHECK_S).done:
+            if self._client.status in GONE:
+                answer.cancel()
+                raise self._gone()
+        return answer.result()
+
+    def _gone(self) -> Broken:
+        why = Broken("the connection to the cluster's scheduler is lost")
+        self._break(why)
+        return why
+
     def stop(self) -> bool:
         self._stopped = True
         if (future := self._future) is not None:
@@ -267,6 +322,8 @@ class _Remote(Worker):
         return True
 
     def _stop(self, future: Any) -> None:
+        if self._client.status in GONE:
+            return  # its thread finds out by itself
         future.cancel()
         self._client.loop.add_callback(_tell_to_stop, self._client, self._number)
 
@@ -291,5 +348,5 @@ def _without_advice(size: int) -> Any:
         return
     import dask
 
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+    with _advice, dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
         yield

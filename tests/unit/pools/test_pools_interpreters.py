@@ -271,3 +271,14 @@ def test_tracing_of_memory_crashes_no_program(when: str, tmp_path: Path) -> None
     program.write_text(TRACED)
     done = subprocess.run([sys.executable, program, when], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "well\n"), done.stderr
+
+
+def _name_of_the_thread() -> str:
+    import threading
+
+    return threading.current_thread().name
+
+
+def test_worker_knows_its_threads_name() -> None:
+    with InterpreterPool(1, thread_name_prefix="calc") as pool:
+        assert pool.submit(_name_of_the_thread).result() == "calc-1"

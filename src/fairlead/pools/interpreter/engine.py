@@ -50,7 +50,7 @@ _BOOT = """
 import sys
 sys.path[:] = {path!r}
 from fairlead.pools.interpreter import worker
-worker.main({board}, {worker}, *{hooks!r}, {most_tasks}, {idle_timeout}, {levels!r}, {announces})
+worker.main({board}, {worker}, *{hooks!r}, {most_tasks}, {idle_timeout}, {levels!r}, {announces}, {name!r})
 """
 
 
@@ -280,7 +280,7 @@ class Interpreters(TaskScheduler):
             path=sys.path, board=self._board.number, worker=number,
             hooks=self._hooks, most_tasks=self._most_tasks, idle_timeout=self._idle_timeout,
             levels=records.levels() if self._forward_logging else None,
-            announces=self._start_limit is not None,
+            announces=self._start_limit is not None, name=worker.thread.name,
         )  # fmt: skip
         made = None
         reason = ""

@@ -7,6 +7,7 @@ needed: an interpreter's start and its memory are mostly imports.
 from __future__ import annotations
 
 import sys
+import threading
 
 from fairlead import _native
 from fairlead.pools.engine.finalizer import finalize
@@ -42,9 +43,11 @@ def main(
     idle_timeout: float | None,
     levels: dict[str, int] | None,
     announces: bool,
+    name: str,
 ) -> None:
     """``levels``: those of the parent's loggers, if log records are to go there. ``announces``: whether to
-    say that it is ready."""
+    say that it is ready. ``name``: its thread's."""
+    threading.current_thread().name = name
     keep_stops()
     slot = _native.WorkerSlot(board, worker)
     handler = None
