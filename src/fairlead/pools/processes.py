@@ -5,16 +5,13 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import multiprocessing.util
-import os
-import shutil
 import signal
 import socket
 import sys
-import tempfile
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from multiprocessing import forkserver, process, resource_tracker
+from collections.abc import Callable, Mapping
+from multiprocessing import process
 from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
 from types import TracebackType
@@ -34,7 +31,7 @@ from fairlead.pools.executor.base import (
     checked_workers,
     pool_name,
 )
-from fairlead.pools.process import child, resources, surroundings
+from fairlead.pools.process import child, multiprocessing_state, resources, surroundings
 from fairlead.pools.process.channel import Channel, Corrupt
 from fairlead.pools.process.progress import SharedWord
 from fairlead.pools.serialization import calls, pickling, records
@@ -47,7 +44,6 @@ StartMethod = Literal["forkserver", "spawn", "fork"]
 
 GRACE_S = 5.0
 """What an idle worker is given to end by itself."""
-LONGEST_DIRECTORY = 107 - len("/pymp-12345678/listener-12345678")
 _starting = EngineLock()
 """Held by threads that start processes, as forks at once would inherit each other's ends of sockets; and by
 threads that ask for an exit status, as a start does that for all children."""
@@ -120,7 +116,7 @@ class ProcessPool(Pool):
         threads = None if inner_threads is None else checked("inner_threads", inner_threads)
         given = _checked_environment(env)
         if start_method == "forkserver":
-            _preload()
+            multiprocessing_state.preload(child.__name__)
         self._begin(
             _Processes(
                 "processes",
@@ -160,16 +156,6 @@ def _checked_environment(given: Mapping[str, str] | None) -> dict[str, str]:
         if not isinstance(name, str) or not isinstance(value, str):
             raise UsageError(f"env must have names and values that are str, not {name!r}: {value!r}")
     return found
-
-
-def _preload() -> None:
-    """Has the server that workers are forked from import what they need, if it has not been started yet.
-
-    multiprocessing's public call would replace the program's own list.
-    """
-    modules = getattr(forkserver._forkserver, "_preload_modules", None)
-    if modules is not None and child.__name__ not in modules:
-        modules.append(child.__name__)
 
 
 class _Processes(DirectManager):
@@ -236,9 +222,9 @@ class _Process(DirectWorker):
     def start(self) -> None:
         child.end_if_imported_by_a_worker()
         with _starting, resources.lost_without(server=_Process.started):
-            _end_before_children_are_joined()
+            multiprocessing_state.call_before_children_are_joined(shutdown._end)
             if self._context.get_start_method() == "forkserver":
-                _keep_addresses_short()
+                multiprocessing_state.keep_addresses_short()
             if self._context.get_start_method() == "fork":
                 _refuse_to_fork_with_subinterpreters()
             ours, theirs = socket.socketpair()
@@ -247,7 +233,7 @@ class _Process(DirectWorker):
             self._word = SharedWord()
             levels = records.levels() if self._forward_logging else None
             around = self._surroundings()
-            with theirs, _allowed_children():
+            with theirs, multiprocessing_state.allowed_children():
                 self._process = self._context.Process(
                     target=child.main,
                     args=(theirs, self._word, *self._initializer, self._finalizer, levels, around),
@@ -259,7 +245,7 @@ class _Process(DirectWorker):
                     OSError,
                     EOFError,
                 ):  # the server of "forkserver" is gone, which may import the program, too
-                    if _server_status() == child.NO_GUARD:
+                    if multiprocessing_state.server_status() == child.NO_GUARD:
                         raise _unguarded() from None
                     raise
                 finally:
@@ -447,53 +433,6 @@ def _unguarded() -> _Unguarded:
     )
 
 
-def _server_status() -> int | None:
-    """How the server that workers are forked from has ended."""
-    pid = getattr(forkserver._forkserver, "_forkserver_pid", None)
-    if pid is None:
-        return None
-    with contextlib.suppress(OSError):
-        found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-        return None if found is None else found.si_status
-    return None
-
-
-@contextlib.contextmanager
-def _allowed_children() -> Iterator[None]:
-    """multiprocessing allows a daemonic process no children, which would outlive it. Workers do not: they end
-    with their parent by themselves."""
-    config = multiprocessing.current_process()._config  # type: ignore[attr-defined]
-    before = dict(config)
-    # celery's workers have one of billiard's, which only billiard pickles
-    config.update(daemon=False, authkey=process.AuthenticationString(config["authkey"]))  # type: ignore[attr-defined]
-    try:
-        yield
-    finally:
-        config.pop("daemon")
-        config.update((name, before[name]) for name in ("daemon", "authkey") if name in before)
-
-
-def _keep_addresses_short() -> None:
-    """The address of a socket has at most 107 bytes, and multiprocessing makes that of its server within the
-    directory for temporary files, whose name may be longer."""
-    config = multiprocessing.current_process()._config  # type: ignore[attr-defined]
-    if config.get("tempdir") is None and len(os.fsencode(tempfile.gettempdir())) > LONGEST_DIRECTORY:
-        directory = tempfile.mkdtemp(prefix="pymp-", dir="/tmp")
-        multiprocessing.util.Finalize(None, shutil.rmtree, args=(directory, True), exitpriority=-100)
-        config["tempdir"] = directory
-
-
-_at_exit: multiprocessing.util.Finalize | None = None
-
-
-def _end_before_children_are_joined() -> None:
-    """A process of multiprocessing's joins its children at its end, and may call nothing of atexit's before:
-    pools that were left open would wait for calls for ever."""
-    global _at_exit
-    if _at_exit is None or not _at_exit.still_active():
-        _at_exit = multiprocessing.util.Finalize(None, shutdown._end, exitpriority=100)
-
-
 @forks.in_child
 def _forget_the_parents() -> None:
     """In a forked child: its parent's ends of channels would keep the workers from seeing the parent's end;
@@ -507,20 +446,4 @@ def _forget_the_parents() -> None:
         process._children.discard(worker._process)  # type: ignore[attr-defined]
     _workers.clear()
     _Process.started = False
-    _forget_server()
-
-
-def _forget_server() -> None:
-    """Has multiprocessing start a server of this process's own to fork from: it waits for the parent's as if
-    that were a child of this process, and fails (cpython#86354).
-
-    Its socket would be in the directory that the parent removes at its end.
-    """
-    resource_tracker._resource_tracker._lock._at_fork_reinit()  # type: ignore[attr-defined]
-    server: Any = forkserver._forkserver
-    server._lock._at_fork_reinit()
-    if server._forkserver_pid is not None:
-        with contextlib.suppress(OSError):  # the program may have closed it
-            os.close(server._forkserver_alive_fd)
-        server._forkserver_alive_fd = server._forkserver_pid = server._forkserver_address = None
-        multiprocessing.current_process()._config.pop("tempdir", None)  # type: ignore[attr-defined]
+    multiprocessing_state.forget_server()
