@@ -108,10 +108,10 @@ def join(
 
 def _end() -> None:
     global over
-    over = "the interpreter is shutting down: pools take no more tasks"
-    with _lock:
-        engines, accepting = list(_engines), list(_accepting)
     try:
+        over = "the interpreter is shutting down: pools take no more tasks"
+        with _lock:
+            engines, accepting = list(_engines), list(_accepting)
         for intake in accepting:
             intake.finish()
         for engine in engines:
@@ -121,6 +121,7 @@ def _end() -> None:
         interrupts = _Interrupts()
     except KeyboardInterrupt:
         interrupts = _Interrupts()
+        engines = list(_engines)
         _stop(engines)
     for engine in engines:
         if not engine.leave_behind(PATIENCE_S):

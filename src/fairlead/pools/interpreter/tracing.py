@@ -62,6 +62,8 @@ def _end_all() -> None:
 def _traces() -> bool:
     if sys.version_info >= (3, 15):
         return False
-    import _tracemalloc  # of -X tracemalloc there is no other sign
-
+    try:
+        import _tracemalloc  # of -X tracemalloc there is no other sign
+    except ImportError:  # in an interpreter there is none at all
+        return False
     return _tracemalloc.is_tracing()
