@@ -13,7 +13,9 @@ import select
 import signal
 import socket
 import sys
+import sysconfig
 
+sysconfig.get_config_vars()
 for name in ("fcntl", "grp", "posix", "pwd", "resource", "termios"):
     sys.modules[name] = None  # type: ignore[assignment]
 MISSING = {
