@@ -370,8 +370,9 @@ class _Process(DirectWorker):
         """With the processes that it has started; not if it has been waited for, as its number may be
         another's then."""
         with contextlib.suppress(ValueError, AttributeError):  # it has been closed, or not been started
-            if self._process._popen.returncode is None:
-                _native.kill_tree(self._process.pid)
+            popen = self._process._popen  # asked for once: another thread may close it meanwhile
+            if popen.returncode is None:
+                _native.kill_tree(popen.pid)
 
     def close(self) -> None:
         channel, process = self._channel, self._process

@@ -448,10 +448,10 @@ def test_pickle_of_what_is_gone_is_refused() -> None:
     lock = shared.Lock()
     pickled = pickle.dumps(lock)
     del lock
-    with pytest.raises(errors.HandleGoneError, match="keep (it|the object)"):
+    with pytest.raises(errors.HandleGoneError, match=r"keep (it|the object)"):
         pickle.loads(pickled)
     lock = shared.Lock()  # another one, which may have the same number of a descriptor
-    with pytest.raises(errors.HandleGoneError, match="keep (it|the object)"):
+    with pytest.raises(errors.HandleGoneError, match=r"keep (it|the object)"):
         pickle.loads(pickled)
     assert not os.get_inheritable(lock._fd)
 
