@@ -10,6 +10,7 @@ import multiprocessing.connection
 import multiprocessing.forkserver  # noqa: F401
 import os
 import select
+import shutil  # noqa: F401
 import signal
 import socket
 import sys

@@ -34,7 +34,7 @@ _SIMPLE = {
         "01": "LOAD_CLOSURE LOAD_NAME LOAD_LOCALS LOAD_BUILD_CLASS LOAD_ASSERTION_ERROR LOAD_COMMON_CONSTANT"
         " LOAD_SMALL_INT RETURN_GENERATOR GET_LEN MATCH_MAPPING MATCH_SEQUENCE MATCH_KEYS PUSH_EXC_INFO"
         " WITH_EXCEPT_START",
-        "10": "POP_TOP POP_EXCEPT STORE_NAME POP_ITER",
+        "10": "POP_TOP POP_EXCEPT STORE_NAME",
         "11": "TO_BOOL UNARY_NOT UNARY_NEGATIVE UNARY_INVERT UNARY_POSITIVE FORMAT_SIMPLE CONVERT_VALUE"
         " CHECK_EXC_MATCH",
         "21": "COMPARE_OP IS_OP CONTAINS_OP FORMAT_WITH_SPEC CALL_INTRINSIC_2",
@@ -43,6 +43,8 @@ _SIMPLE = {
 }
 """(popped, pushed), where what is popped does not matter."""
 _BUILDS = {"BUILD_TUPLE": 1, "BUILD_LIST": 1, "BUILD_SET": 1, "BUILD_MAP": 2}
+_ITERATOR = -dis.stack_effect(dis.opmap["POP_ITER"]) if "POP_ITER" in dis.opmap else 1
+"""Places on the stack of an iterator and what belongs to it."""
 _END = {"RETURN_VALUE", "RERAISE", "RAISE_VARARGS", "RETURN_CONST", "INTERPRETER_EXIT"}
 _ALWAYS = {"JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP", "JUMP_NO_INTERRUPT"}
 _NULL_FIRST = sys.version_info < (3, 13)
@@ -139,7 +141,7 @@ class FollowedCode:
             elif name == "FOR_ITER":
                 change = dis.stack_effect(step.opcode, step.arg, jump=True)
                 reach(step.argval, [*stack[: len(stack) + min(change, 0)], *[None] * change])
-                stack.append(element(stack[-1]))
+                stack.append(element(stack[-_ITERATOR]))
             elif name.endswith("OR_POP"):
                 reach(step.argval, list(stack))
                 stack.pop()
@@ -264,6 +266,9 @@ class FollowedCode:
             self._stack.append(None if owner is None else found)
 
     _load_method = _load_attr
+
+    def _reraise(self, _: dis.Instruction) -> None:
+        """Of what was caught: no object of the stack goes anywhere."""
 
     def _load_super_attr(self, step: dis.Instruction) -> None:
         *_, owner = self._pop(3)
@@ -391,7 +396,10 @@ class FollowedCode:
                 raise Doubt(f"{self.code.co_qualname}() uses up {owner.name}")
             inside = element(owner)
             owner = None if inside is None else ElementOf(inside)
-        self._stack.append(owner if isinstance(owner, ElementOf) else None)
+        self._stack += [owner if isinstance(owner, ElementOf) else None, *[None] * (_ITERATOR - 1)]
+
+    def _pop_iter(self, _: dis.Instruction) -> None:
+        del self._stack[-_ITERATOR:]
 
     def _yield_value(self, _: dis.Instruction) -> None:
         self._give(self._stack.pop())

@@ -303,8 +303,9 @@ def blame(task: Task, error: BaseException) -> tuple[str, dict[int, Failure]]:
     elif refusal is None:
         parts = [(f"argument {number} of", value) for number, value in enumerate(task.args, 1)]
         parts += [(f"argument {name!r} of", value) for name, value in task.kwargs.items()]
-        refusals = (_refusal(what, function, value) for what, value in parts)
-        refusal = next((one for one in refusals if one is not None), None)
+        for what, value in parts:
+            if (refusal := _refusal(what, function, value)) is not None:
+                break
     return refusal or f"the call of {name_of(function)} cannot be sent to a worker: {said(error)}", culprits
 
 
