@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import harness
@@ -16,6 +14,7 @@ from subjects.calls import identity
 
 from fairlead import machine
 from fairlead.advice.child import usage
+from fairlead.lab.isolation import subprocess_runner
 
 CHUNK = 100
 MAPPED = 10_000
@@ -67,13 +66,8 @@ def call(pool: Any, calls: int, *, mapped: int) -> harness.FIGURES:
 
 
 def memory_mib() -> float:
-    """Of this process and its descendants, shared pages counted once (Pss)."""
-    kib = 0
-    for pid in machine.family(os.getpid()):
-        with contextlib.suppress(OSError):  # it has just ended
-            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-            kib += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-    return kib / 1024
+    """Of this process and its descendants, shared pages counted once."""
+    return (subprocess_runner.proportional_kib(machine.family(os.getpid())) or 0.0) / 1024
 
 
 class Memory:

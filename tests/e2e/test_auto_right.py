@@ -72,6 +72,16 @@ with pool() as p:
 """
 
 
+def mapped_by_two_scales(change: str) -> str:
+    return f"""
+with pool() as p:
+    for scale in (1, 10):
+        {change}
+        found += list(p.map(conf.scaled, range(1, 13)))
+    used = p.choice.kind
+"""
+
+
 ONE_TO_12 = list(range(1, 13))
 TIMES_10 = [10 * n for n in ONE_TO_12]
 
@@ -85,13 +95,7 @@ WRONG_ELSEWHERE = {
         conf="SCALE = 1\ndef scaled(n):\n    busy()\n    return SCALE * n",
     ),
     "global that is set between two maps": Program(
-        """
-with pool() as p:
-    for scale in (1, 10):
-        conf.SCALE = scale
-        found += list(p.map(conf.scaled, range(1, 13)))
-    used = p.choice.kind
-""",
+        mapped_by_two_scales('conf.SCALE = scale'),
         ONE_TO_12 + TIMES_10,
         conf="SCALE = 1\ndef scaled(n):\n    busy()\n    return SCALE * n",
         elsewhere=True,
@@ -109,13 +113,7 @@ with pool() as p:
         elsewhere=True,
     ),
     "table that grows between two maps": Program(
-        """
-with pool() as p:
-    for scale in (1, 10):
-        conf.TABLE["scale"] = scale
-        found += list(p.map(conf.scaled, range(1, 13)))
-    used = p.choice.kind
-""",
+        mapped_by_two_scales('conf.TABLE["scale"] = scale'),
         ONE_TO_12 + TIMES_10,
         conf='TABLE = {}\ndef scaled(n):\n    busy()\n    return TABLE["scale"] * n',
     ),

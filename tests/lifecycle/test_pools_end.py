@@ -111,6 +111,20 @@ def test_program_that_ends_has_done_all_that_it_has_submitted(kind: str, tmp_pat
     assert {path.name for path in tmp_path.glob("saved-*")} == {f"saved-{n}" for n in range(1000)}
 
 
+def interrupted(tmp_path: Path, body: str, ready: str) -> tuple[int, str]:
+    """Ctrl-C for a program that has made the file and whose main thread waits: how it ended, and what it
+    said."""
+    with subprocess.Popen(
+        program(tmp_path, body), cwd=tmp_path, env=mark(tmp_path), stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.DEVNULL, start_new_session=True,
+    ) as process:  # fmt: skip
+        until((tmp_path / ready).exists)
+        until(lambda: main_thread_sleeps(process.pid))
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to the workers too
+        _, said = process.communicate(timeout=100)
+    return process.returncode, said
+
+
 @pytest.mark.parametrize("kind", ["ThreadPool", "ProcessPool"])
 def test_ctrl_c_ends_the_wait_for_an_endless_task_at_the_end_of_the_program(
     kind: str, tmp_path: Path
@@ -120,16 +134,9 @@ import threading
 threading._register_atexit(Path("ends").touch)  # called before the pools'
 futures = begin({kind}(1))
 """
-    with subprocess.Popen(
-        program(tmp_path, body), cwd=tmp_path, env=mark(tmp_path), stderr=subprocess.PIPE, text=True,
-        stdout=subprocess.DEVNULL, start_new_session=True,
-    ) as process:  # fmt: skip
-        until((tmp_path / "ends").exists)
-        until(lambda: main_thread_sleeps(process.pid))
-        os.killpg(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=100)
+    status, said = interrupted(tmp_path, body, "ends")
     assert said == "fairlead: the program was ended before 4 of its pools' tasks\n"
-    assert process.returncode == 0
+    assert status == 0
     until(lambda: not living(f"POOLS_TEST={tmp_path}"))
 
 
@@ -141,15 +148,8 @@ with {kind}(1) as pool:
     Path("waits").touch()
     future.result()
 """
-    with subprocess.Popen(
-        program(tmp_path, body), cwd=tmp_path, env=mark(tmp_path), stderr=subprocess.PIPE, text=True,
-        stdout=subprocess.DEVNULL, start_new_session=True,
-    ) as process:  # fmt: skip
-        until((tmp_path / "waits").exists)
-        until(lambda: main_thread_sleeps(process.pid))
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to the workers too
-        _, said = process.communicate(timeout=100)
-    assert process.returncode == -signal.SIGINT
+    status, said = interrupted(tmp_path, body, "waits")
+    assert status == -signal.SIGINT
     assert said.count("Traceback") == 1, said
     until(lambda: not living(f"POOLS_TEST={tmp_path}"))
 

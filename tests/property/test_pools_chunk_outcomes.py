@@ -12,11 +12,10 @@ import pytest
 from examples import share_of_examples
 from hypothesis import example, given
 from hypothesis import strategies as st
-from poolchunks import BadThere, Noted
+from poolchunks import BadThere, Noted, taken
 
 from fairlead.errors import SerializationError, WorkerDiedError
 from fairlead.pools import ProcessPool
-from fairlead.pools.executor.stream import Stream
 
 pytestmark = [pytest.mark.ends_and_free, pytest.mark.timeout(120)]
 
@@ -35,17 +34,6 @@ class Several(Noted):
             self.dies = n if self.kinds[n] == "dies" else -1
             self.bad = n if self.kinds[n] == "back" else -1
         return super().__call__(n)
-
-
-def taken(stream: Stream[Any]) -> list[Any]:
-    found: list[Any] = []
-    while True:
-        try:
-            found.append(next(stream))
-        except StopIteration:
-            return found
-        except Exception as error:  # noqa: BLE001 - what is looked at
-            found.append(error)
 
 
 @share_of_examples(0.05)

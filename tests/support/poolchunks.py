@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +69,19 @@ class Noted:
         """How often it was called with each item."""
         lines = self.log.read_text().split()
         return {int(line): lines.count(line) for line in set(lines) if line != "odd"}
+
+
+Outcomes = list[Any]
+
+
+def taken(stream: Iterable[Any]) -> Outcomes:
+    """What each call came to, an exception where it raised."""
+    found: Outcomes = []
+    results = iter(stream)
+    while True:
+        try:
+            found.append(next(results))
+        except StopIteration:
+            return found
+        except Exception as error:  # noqa: BLE001 - what is looked at
+            found.append(error)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import poolchunks
 import pytest
-from poolchunks import BadBack, BadThere, Noted
+from poolchunks import BadBack, BadThere, Noted, Outcomes, taken
 from poolkinds import KINDS, Make
 from pooltasks import ReadAfter, negative_raises, square
 
@@ -27,22 +27,6 @@ pytestmark = pytest.mark.ends_and_free
 
 ITEMS = 40
 BAD = 17
-
-Outcomes = list[Any]
-
-
-def taken(stream: Iterable[Any]) -> Outcomes:
-    """What each call came to, an exception where it raised."""
-    found: Outcomes = []
-    results = iter(stream)
-    while True:
-        try:
-            found.append(next(results))
-        except StopIteration:
-            return found
-        except Exception as error:  # noqa: BLE001 - what is looked at
-            found.append(error)
-
 
 FORMS: dict[str, Callable[[Pool, Any, list[Any]], Any]] = {
     "map": lambda pool, call, items: pool.map(call, items),

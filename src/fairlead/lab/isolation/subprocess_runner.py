@@ -24,7 +24,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, Literal
@@ -176,9 +176,14 @@ def background(argv: Sequence[str], *, mark: str, output: int) -> Iterator[subpr
 
 
 def memory_kib(mark: str) -> float | None:
-    """What all processes of a mark take together, shared pages counted once (Pss); None if it is not told."""
+    """What all processes of a mark take together; see ``proportional_kib``."""
+    return proportional_kib(_members(mark, None))
+
+
+def proportional_kib(pids: Iterable[int]) -> float | None:
+    """What the processes take together, shared pages counted once (Pss); None if it is not told."""
     total = 0.0
-    for pid in _members(mark, None):
+    for pid in pids:
         try:
             lines = _read(f"/proc/{pid}/smaps_rollup").splitlines()
         except OSError:

@@ -31,7 +31,7 @@ UNREADABLE_HERE = 255
 KEPT_FUNCTIONS = 256
 
 COPIED = {type(None), bool, int, float, complex, str, bytes, bytearray}
-"""Types that the board copies, but for large integers."""
+"""Types that the job queue copies, but for large integers."""
 
 
 def main(
@@ -131,7 +131,7 @@ def outcome(functions: Functions, call: tuple[Any, ...]) -> tuple[int, Any, Call
 
 
 def _native_or_apart(function: Callable[..., Any], outcomes: list[Any]) -> Any:
-    """What the board copies and every reader can read; else each pickled by itself."""
+    """What the job queue copies and every reader can read; else each pickled by itself."""
     kinds = set(map(type, outcomes))
     if tuple in kinds:
         kinds.discard(tuple)
