@@ -131,8 +131,14 @@ def test_ctrl_c_ends_the_wait_for_an_endless_task_at_the_end_of_the_program(
 ) -> None:
     body = f"""
 import threading
-threading._register_atexit(Path("ends").touch)  # called before the pools'
+from fairlead.pools.engine import shutdown
+
+def tell():  # an interrupt before the pools have begun to end would be threading's
+    until(lambda: shutdown.over)
+    Path("ends").touch()
+
 futures = begin({kind}(1))
+threading.Thread(target=tell, daemon=True).start()
 """
     status, said = interrupted(tmp_path, body, "ends")
     assert said == "fairlead: the program was ended before 4 of its pools' tasks\n"

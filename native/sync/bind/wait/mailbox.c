@@ -7,6 +7,7 @@
 #include "sync/bind/base/task.h"
 #include "sync/bind/wait/future.h"
 #include "sync/bind/wait/gone.h"
+#include "sync/wait/choice.h"
 
 typedef struct {
     PyObject_HEAD
@@ -318,7 +319,8 @@ static bool pass_on(mailbox *self, fl_waiter *waiter)
 static void look_for_holder(fl_waiter *waiter)
 {
     /* it waits still, and so its operation is there, with what it is for: both are of this thread */
-    if (!waiter->told && fl_waitq_orphaned(waiter->waitq) && fl_load(&waiter->payload, acquire) != NULL) {
+    if (!waiter->told && (waiter->choice == NULL || !fl_choice_decided(waiter->choice)) &&
+        fl_waitq_orphaned(waiter->waitq) && fl_load(&waiter->payload, acquire) != NULL) {
         waiter->told = true; /* `payload` pairs with the operation's store */
         if (fl_holder_ended(waiter->request, waiter->waitq) < 0) {
             fl_raise_later(waiter->request);
