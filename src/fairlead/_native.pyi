@@ -1,3 +1,4 @@
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
@@ -1494,6 +1495,23 @@ class Counted(Iterator[_T]):
     def stop(self, number: int) -> None: ...
     def __iter__(self) -> Counted[_T]: ...
     def __next__(self) -> _T: ...
+
+class Taker(Iterator[Any]):
+    """Gives what is in its subclass's deque, of which each is gone then. Calls the subclass's next() where
+    there is none, and its _raise() with one that is of the class of failures. Any thread.
+    """
+    @property
+    def _outcomes(self) -> deque[Any]:
+        """What is given next."""
+    @_outcomes.setter
+    def _outcomes(self, outcomes: deque[Any]) -> None: ...
+    @property
+    def _failure(self) -> type:
+        """The class of failures."""
+    @_failure.setter
+    def _failure(self, failure: type) -> None: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Any: ...
 
 class WorkerSlot:
     """A worker's slot of the JobQueue with this number; for the thread that makes it. JobQueue.leave() ends

@@ -35,7 +35,7 @@ LAYERS: dict[str, set[str]] = {
     "pools.event_loop": {"pools.engine", "pools.serialization", "wait", "_native"},
     "pools.distributed": {"pools.engine", "pools.serialization", "_native"},
     "pools.from_thread": {"pools.engine"},
-    "pools.executor": {"pools.engine", "pools.serialization", "pools.from_thread", "sync"},
+    "pools.executor": {"pools.engine", "pools.serialization", "pools.from_thread", "sync", "_native"},
     "pools.choose": {"pools.engine", "pools.interpreter", "pools.serialization", "_native"},
     "pools": {
         *("pools.engine", "pools.serialization", "pools.process", "pools.interpreter", "pools.event_loop"),

@@ -128,7 +128,7 @@ def test_chunks_are_as_large_at_once_as_earlier_calls_of_the_function_were_quick
     paces = Paces()
     paces.note(square, 1e-6)
     for total, item, expected in (
-        (4000, 1, 500),  # four for each worker
+        (1501, 1, 751),  # one for each worker
         (100_000, 1, 1001),  # ten times what a task costs
         (None, 1, chunking.MOST_READ),
         (4000, bytes(chunking.CHUNK_BYTES // 3), 2),

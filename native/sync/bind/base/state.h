@@ -39,7 +39,8 @@
     PUBLIC(worker_slot_type, fl_worker_slot_spec)                                                          \
     INNER(view_type, fl_view_spec)                                                                         \
     PUBLIC(segment_type, fl_segment_spec)                                                                  \
-    PUBLIC(counted_type, fl_counted_spec)
+    PUBLIC(counted_type, fl_counted_spec)                                                                  \
+    PUBLIC(taker_type, fl_taker_spec)
 
 /* Those whose base is another one: the field of that, and the spec. */
 #define FL_DERIVED_TYPES(X)                                                                                \
@@ -91,6 +92,9 @@
     X(errors_of_asyncio, NULL) /* the same, once the program has imported asyncio */                       \
     X(name_done, "done")                                                                                   \
     X(name_set_result, "set_result")                                                                       \
+    X(name_next, "next")                                                                                   \
+    X(name_popleft, "popleft")                                                                             \
+    X(name_raise, "_raise")                                                                                \
     X(name_callbacks, "_callbacks")                                                                        \
     X(name_asyncio, "asyncio")                                                                             \
     X(name_asyncio_tasks, "asyncio.tasks")                                                                 \

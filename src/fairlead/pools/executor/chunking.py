@@ -142,7 +142,7 @@ class ChunkSizes:
         if self._total is None:
             wanted = min(wanted, MOST_READ)
         else:
-            wanted = min(wanted, max(1, self._total // (FOR_EACH_WORKER * self._pool.workers)))
+            wanted = min(wanted, -(-self._total // self._pool.workers))
         if self._bytes:
             wanted = min(wanted, CHUNK_BYTES // self._bytes)
         return max(1, wanted)

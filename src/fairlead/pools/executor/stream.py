@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from fairlead._native import Taker
 from fairlead.errors import BrokenPoolError, PoolClosedError, UsageError
 from fairlead.pools.engine import forks
 from fairlead.pools.engine.contract import Lending
@@ -44,7 +45,7 @@ class NotYet(TimeoutError):
     """No result within the time; never a call's own TimeoutError."""
 
 
-class Stream(Generic[T]):
+class Stream(Taker, Generic[T]):
     """The results of many calls: an iterator for threads and, by ``async for``, for tasks. One consumer at a
     time.
 
@@ -97,8 +98,8 @@ class Stream(Generic[T]):
         """Items of chunks that have been taken as a whole."""
         self._chunks: deque[StreamChunk] = deque()
         """In the order of their items; otherwise those that have ended, as they came."""
-        self._outcomes: deque[Any] = deque()
-        """Of the first of them."""
+        self._outcomes = deque()  # of the first of these
+        self._failure = Failure
         self._under_way: dict[StreamChunk, None] = {}
         """In the order in which a worker would take them: cancelled in that order, no later one is begun."""
         self._landed_one = Event()
@@ -298,18 +299,6 @@ class Stream(Generic[T]):
 
     # the consumer's side
 
-    def __iter__(self) -> Stream[T]:
-        return self
-
-    def __next__(self) -> T:
-        try:  # this is what each item of a large chunk costs
-            outcome: Any = self._outcomes.popleft()
-        except IndexError:
-            return self.next()
-        if type(outcome) is Failure:
-            raise self._error_of(outcome)
-        return outcome  # type: ignore[no-any-return]
-
     def next(self, timeout: float | None = None) -> T:
         """The next result; TimeoutError after so many seconds, and the result is not lost then."""
         if self._async_source is not None:
@@ -324,7 +313,13 @@ class Stream(Generic[T]):
             if not self._wait(left):
                 raise NotYet("no result within the time")
             self._unpack()
-        return self.__next__()
+        return self.__next__()  # type: ignore[no-any-return]
+
+    def _raise(self, failure: Failure) -> T:
+        """A consumer that is left by it may never come back."""
+        self._raised = self._outcomes, len(self._outcomes)
+        bars.pause(self._bar)
+        raise failure.error
 
     def _is_over(self) -> bool:
         with self._lock:
@@ -357,17 +352,11 @@ class Stream(Generic[T]):
                     with Lending(self._engine, blocking=False):
                         await self._landed_one.wait_async()
             self._unpack()
-        return self.__next__()
+        return self.__next__()  # type: ignore[no-any-return]
 
     def results(self) -> list[T]:
         """All that has not been taken yet, as a list; waits for it, and raises what the first call raised."""
-        found: list[T] = []
-        for result in self:
-            found.append(result)
-            if Failure not in set(map(type, self._outcomes)):
-                found += self._outcomes
-                self._outcomes.clear()
-        return found
+        return list(self)
 
     def _let_go(self) -> None:
         """Of a chunk whose outcomes have been taken."""
@@ -387,12 +376,6 @@ class Stream(Generic[T]):
         self._outcomes = chunk.load()
         if self._bar is not None:
             self._bar.update(chunk.length)
-
-    def _error_of(self, failure: Failure) -> BaseException:
-        """To be raised: a consumer that is left by it may never come back."""
-        self._raised = self._outcomes, len(self._outcomes)
-        bars.pause(self._bar)
-        return failure.error
 
     # the end
 
