@@ -1,6 +1,6 @@
 """Pools of processes in servers that fork their workers, after the server itself has used one.
 
-`make companions` installs gunicorn and celery; elsewhere this is left out.
+`make companions` installs gunicorn, uWSGI and celery; elsewhere this is left out.
 """
 
 from __future__ import annotations
@@ -34,13 +34,23 @@ def answer(n):
         shared = shared_pool("processes", 1).submit(abs, -n).result()
         return [os.getpid() != server, pool.submit(abs, -n).result(), shared]
 """
-GUNICORN = """
+WSGI = """
 import json
 
 def application(environ, start):
     start("200 OK", [("Content-Type", "text/plain")])
     return [json.dumps(answer(4)).encode()]
 """
+EMBEDS = """
+import multiprocessing, sys
+
+multiprocessing.set_executable(f"{sys.prefix}/bin/python")  # sys.executable is the server
+"""
+COMMANDS = {
+    "gunicorn": "--preload --workers 2 --timeout 40 --bind unix:{socket} program:application",
+    "uwsgi": "--home {home} --master --processes 2 --enable-threads --py-call-osafterfork --die-on-term"
+    " --http-socket {socket} --wsgi-file program.py",
+}
 CELERY = """
 from celery import Celery
 
@@ -63,11 +73,11 @@ def server(package: str, program: str, command: str, place: Path) -> Iterator[No
     """Runs while the block does, and leaves no process behind."""
     if not ENVIRONMENT.has((package,)):
         pytest.skip(f"{package} not installed: make companions")
-    (place / "program.py").write_text(APPLICATION + program)
+    (place / "program.py").write_text(program)
     with (
         (place / "log").open("w") as log,
         subprocess.Popen(
-            [ENVIRONMENT.python, "-W", "ignore", "-m", *command.split()], cwd=place, stdout=log, stderr=log,
+            [ENVIRONMENT.path / "bin" / package, *command.split()], cwd=place, stdout=log, stderr=log,
             env={**os.environ, **variables(), "SERVER_TEST": str(place)},
         ) as process,
     ):  # fmt: skip
@@ -81,23 +91,26 @@ def server(package: str, program: str, command: str, place: Path) -> Iterator[No
 
 
 @pytest.mark.long
-def test_workers_of_gunicorn_have_pools_of_processes_after_it_has_loaded_the_program(tmp_path: Path) -> None:
+@pytest.mark.parametrize("package", COMMANDS)
+def test_workers_of_a_server_that_has_loaded_the_program_have_pools_of_processes(
+    package: str, tmp_path: Path
+) -> None:
     address = tmp_path / "socket"
-    command = f"gunicorn --preload --workers 2 --timeout 40 --bind unix:{address} program:application"
-    with server("gunicorn", GUNICORN, command, tmp_path):
+    program = (EMBEDS if package == "uwsgi" else "") + APPLICATION + WSGI
+    command = COMMANDS[package].format(socket=address, home=ENVIRONMENT.path)
+    with server(package, program, command, tmp_path), socket.socket(socket.AF_UNIX) as asking:
         until(address.exists)
-        with socket.socket(socket.AF_UNIX) as asking:
-            asking.settimeout(PATIENCE_S)
-            asking.connect(str(address))
-            asking.sendall(b"GET / HTTP/1.0\r\n\r\n")
-            answered = b"".join(iter(lambda: asking.recv(4096), b""))
+        asking.settimeout(PATIENCE_S)
+        asking.connect(str(address))
+        asking.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        answered = b"".join(iter(lambda: asking.recv(4096), b""))
     assert json.loads(answered.rpartition(b"\r\n")[2]) == [True, 4, 4]
 
 
 @pytest.mark.long
 def test_workers_of_celery_which_are_daemonic_have_pools_of_processes(tmp_path: Path) -> None:
-    command = "celery -A program worker --concurrency 2 --pool prefork"
-    with server("celery", CELERY, command, tmp_path):
+    command = "-A program worker --concurrency 2 --pool prefork"
+    with server("celery", APPLICATION + CELERY, command, tmp_path):
         done = subprocess.run(
             [ENVIRONMENT.python, "-c", ASK], cwd=tmp_path, env={**os.environ, **variables()},
             capture_output=True, text=True, check=False, timeout=100,

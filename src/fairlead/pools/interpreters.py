@@ -70,17 +70,15 @@ class InterpreterPool(Pool):
         checked_callable(initializer=initializer, finalizer=finalizer)
         from fairlead.pools.interpreter import tracing
         from fairlead.pools.interpreter.engine import Interpreters
-        from fairlead.pools.interpreter.serialization import shipped
 
         tracing.check()
         workers = checked_workers(max_workers)
-        hooks = shipped("initializer", initializer, initargs), shipped("finalizer", finalizer, ())
         most = 0 if max_tasks_per_child is None else checked("max_tasks_per_child", max_tasks_per_child)
         name = pool_name(thread_name_prefix, "InterpreterPool")
         idle_s = checked_seconds("idle_timeout", idle_timeout)
         self._begin(
             Interpreters(
-                workers, hooks, name=name, most_tasks=most, idle_timeout=idle_s,
+                workers, (initializer, initargs, finalizer), name=name, most_tasks=most, idle_timeout=idle_s,
                 forward_logging=forward_logging,
                 start_limit=StartLimit.of(checked_seconds("start_timeout", start_timeout), initializer),
             )

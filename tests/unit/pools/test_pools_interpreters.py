@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import array
+import functools
 import operator
 import os
 import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,11 @@ from pooltasks import (
     type_of_buffer,
     wait_for,
 )
-from waiting import until
+from waiting import PATIENCE_S, until
 
 from fairlead import errors
 from fairlead.pools import Future, InterpreterPool
+from fairlead.sync import Event, SimpleQueue
 
 _interpreters = pytest.importorskip("_interpreters", reason="has no interpreters with a pool")
 
@@ -133,6 +135,53 @@ def test_views_are_of_the_same_bytes_and_buffers_of_pickles_go_beside_them(pool:
         "memoryview",
         50_000,
     )
+
+
+@pytest.mark.parametrize(
+    "waiting",
+    [
+        lambda event: event.wait,
+        lambda event: lambda: event.wait(),
+        lambda event: functools.partial(Event.wait, event),
+    ],
+    ids=["method", "closure", "partial"],
+)
+def test_primitives_that_a_function_takes_along_are_shared(
+    pool: InterpreterPool, waiting: Callable[[Event], Callable[[], bool]]
+) -> None:
+    event = Event()
+    future = pool.submit(waiting(event))
+    event.set()
+    assert future.result(PATIENCE_S) is True
+
+
+@pytest.mark.parametrize("hook", ["initializer", "finalizer"])
+def test_primitives_of_hooks_are_shared_with_every_worker(hook: str) -> None:
+    line = SimpleQueue[None]()
+    hooks: dict[str, Any] = {hook: lambda: line.put(None)}
+    with InterpreterPool(1, max_tasks_per_child=1, **hooks) as pool:
+        assert [pool.submit(square, n).result(PATIENCE_S) for n in (2, 3)] == [4, 9]
+    assert line.qsize() == 2
+
+
+def test_primitives_of_an_initializer_live_as_long_as_the_pool() -> None:
+    event = Event()
+    event.set()
+    with InterpreterPool(1, "", operator.methodcaller("wait"), (event,), max_tasks_per_child=1) as pool:
+        del event
+        assert [pool.submit(square, n).result(PATIENCE_S) for n in (2, 3)] == [4, 9]
+
+
+def test_method_of_an_object_that_has_changed_is_sent_anew(pool: InterpreterPool) -> None:
+    numbers = [1]
+    count = numbers.count
+
+    def counted() -> int:
+        return count(1)
+
+    assert (pool.submit(count, 1).result(), pool.submit(counted).result()) == (1, 1)
+    numbers.append(1)
+    assert (pool.submit(count, 1).result(), pool.submit(counted).result()) == (2, 2)
 
 
 def test_pool_in_an_interpreter_that_ends_with_tasks_queued_does_them_and_ends(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ from fairlead.pools.engine.future import Future
 from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.scheduler import Counts, TaskScheduler
 from fairlead.pools.interpreter import tracing
-from fairlead.pools.interpreter.serialization import Shipping, read_outcome
+from fairlead.pools.interpreter.serialization import Shipping, read_outcome, shipped
 from fairlead.pools.interpreter.worker import BEGUN, BROKEN, READY, RECORD, RESULT, UNREADABLE
 from fairlead.pools.serialization import records
 from fairlead.pools.serialization.calls import OF_THE_THREAD, read_again, unreadable
@@ -91,7 +91,7 @@ class Interpreters(TaskScheduler):
 
     Args:
         workers: how many there are at most.
-        hooks: the initializer and the finalizer, pickled.
+        hooks: the initializer, its arguments and the finalizer. SerializationError if they cannot be sent.
         most_tasks: tasks after which a worker is replaced; 0 for never.
         idle_timeout: seconds without a task after which a worker ends; None for never.
         forward_logging: whether workers' log records are handled here.
@@ -107,7 +107,7 @@ class Interpreters(TaskScheduler):
     def __init__(
         self,
         workers: int,
-        hooks: tuple[bytes | None, bytes | None],
+        hooks: tuple[Callable[..., object] | None, tuple[Any, ...], Callable[[], object] | None],
         *,
         name: str,
         most_tasks: int,
@@ -118,7 +118,8 @@ class Interpreters(TaskScheduler):
         self._most_tasks = most_tasks
         self._idle_timeout = idle_timeout
         self._forward_logging = forward_logging
-        self._hooks = hooks
+        initializer, initargs, finalizer = self._kept = hooks  # with the primitives that the pickles refer to
+        self._hooks = shipped("initializer", initializer, initargs), shipped("finalizer", finalizer, ())
         self._board = _native.JobQueue()
         self._shipping = Shipping()
         self._places: dict[int, _Worker] = {}
@@ -135,7 +136,7 @@ class Interpreters(TaskScheduler):
         if self._watch is None and (task.options.timeout or self._start_limit) is not None:
             self._start_watch()
         try:
-            task.job = self._job(task)
+            task.job = _native.sharing(self._job, task)
         except SerializationError as error:
             self._check_open()
             task.end(None, error)
@@ -436,7 +437,7 @@ class Interpreters(TaskScheduler):
     def _put_again(self, task: Task) -> None:
         assert isinstance(task, Posted)
         try:
-            job = self._job(task)
+            job = _native.sharing(self._job, task)
         except SerializationError as refusal:
             if self._claim(task):
                 task.end(None, refusal)

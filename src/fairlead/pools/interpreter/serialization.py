@@ -14,6 +14,7 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
+from fairlead import _native
 from fairlead.errors import SerializationError
 from fairlead.pools.engine.contract import Task
 from fairlead.pools.interpreter.worker import CHUNK, PICKLED, RESULT, UNREADABLE_HERE
@@ -25,7 +26,7 @@ REMEMBERED = 128
 DEPTH = 3
 """Functions that use functions that use functions: none deeper is remembered."""
 
-_FIXED = (int, float, complex, str, bytes, bool, type(None), ModuleType, BuiltinFunctionType, type)
+_FIXED = (int, float, complex, str, bytes, bool, type(None), ModuleType, type)
 
 
 class Shipping:
@@ -39,7 +40,7 @@ class Shipping:
         """Its number, by which workers remember it (0: they do not), and its reference or its pickle. Raises
         SerializationError."""
         kind = type(function)
-        if kind is not FunctionType and kind is not type and kind is not BuiltinFunctionType:
+        if kind is not FunctionType and kind is not type and not _of_a_module(function):
             return 0, _pickled(function)
         known = self._known.get(function)
         if known is not None and (known[2] is None or _same(known[2], _uses(function, DEPTH))):
@@ -110,7 +111,7 @@ def shipped(what: str, function: Callable[..., object] | None, args: tuple[Any, 
         return None
     import cloudpickle
 
-    return calls.shipped(what, function, lambda: cloudpickle.dumps((function, args), 5))
+    return calls.shipped(what, function, lambda: _native.sharing(cloudpickle.dumps, (function, args)))
 
 
 def _by_reference(function: Callable[..., Any]) -> str | bytes | None:
@@ -160,9 +161,16 @@ def _uses(function: Callable[..., Any], depth: int) -> tuple[Any, ...] | None:
             if inner is None:
                 return None
             used += inner
-        elif one is not function and type(one) not in _FIXED:
+        elif one is not function and type(one) not in _FIXED and not _of_a_module(one):
             return None
     return tuple(used)
+
+
+def _of_a_module(function: object) -> bool:
+    """Whether it is a function in C: none that is a method of an object, which may change."""
+    if not isinstance(function, BuiltinFunctionType):
+        return False
+    return isinstance(function.__self__, ModuleType | type | None)
 
 
 def _is_code(constant: object) -> bool:
