@@ -36,16 +36,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from fairlead.errors import BrokenPoolError, WaitTimeoutError, WorkerDiedError
-from fairlead.pools.engine.future import Future
+
+if TYPE_CHECKING:
+    from fairlead.pools.engine.future import Future
+    from fairlead.pools.engine.worker_slots import BlockedWorker
 
 Function = Callable[..., Any]
 T = TypeVar("T")
 
-CALLER: contextvars.ContextVar[Any] = contextvars.ContextVar("fairlead_caller")
-"""The loop, or trio's token, of the task that awaits this call: see from_thread.py. Never sent elsewhere."""
+CALLER: contextvars.ContextVar[tuple[Any, tuple[BlockedWorker, ...]]]
+CALLER = contextvars.ContextVar("fairlead_caller")
+"""The loop, or trio's token, of the task that awaits this call, and the workers that wait for that task: see
+from_thread.py. Never sent elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from fairlead.errors import DeadlockError
 from fairlead.pools.engine import aside
+from fairlead.pools.engine.contract import CALLER
 from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.stopped import Stopped
 from fairlead.sync import Event
@@ -152,6 +153,13 @@ class Future(concurrent.futures.Future[T]):
         self._condition.notify_all()
         for waiter in self._waiters:
             waiter.add_cancelled(self)
+
+    def add_done_callback(self, fn: Callable[[concurrent.futures.Future[T]], object]) -> None:
+        """As the standard library's. Tasks of asyncio wait by one: in run_in_executor(), for example."""
+        super().add_done_callback(fn)
+        engine = self._engine
+        if engine is not None and CALLER.get((None, ()))[1] and not (self.done() or engine.here()):
+            engine.lend(blocking=False)
 
     def listen(self, listener: Callable[[Self], object]) -> None:
         """As add_done_callback, for the pools' own parts, which neither block nor raise: called by the very

@@ -11,7 +11,7 @@ from concurrent.futures import CancelledError
 from queue import Empty, SimpleQueue
 
 from fairlead.pools.engine import shutdown
-from fairlead.pools.engine.contract import StartLimit, Task, Worker
+from fairlead.pools.engine.contract import CALLER, StartLimit, Task, Worker
 from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.scheduler import Counts, TaskScheduler
 
@@ -126,14 +126,13 @@ class WorkerSlots(TaskScheduler):
 
     def lend(self, *, blocking: bool = True) -> WorkerSlot | None:  # noqa: ARG002 - a thread waits, whatever for
         if this_thread.manager is not self:
+            for blocked in CALLER.get((None, ()))[1]:
+                if blocked.manager is self:
+                    blocked.lend()
             return None
         slot = this_thread.slot
         with self._lock:
-            slot.lent += 1
-            if slot.lent > 1 or slot not in self._slots:
-                return slot
-            self._lent.add(slot)
-            then = self._add_slot() if self._wants_slot() else None
+            then = self._lend(slot)
         if then is not None:
             then()
         return slot
@@ -158,6 +157,14 @@ class WorkerSlots(TaskScheduler):
     def _put(self, task: Task) -> Callable[[], None] | None:
         self._taken += 1
         self._queue.put(task)
+        return self._add_slot() if self._wants_slot() else None
+
+    def _lend(self, slot: WorkerSlot) -> Callable[[], None] | None:
+        """As _put."""
+        slot.lent += 1
+        if slot.lent > 1 or slot not in self._slots:
+            return None
+        self._lent.add(slot)
         return self._add_slot() if self._wants_slot() else None
 
     def _wants_slot(self) -> bool:
@@ -245,6 +252,40 @@ class WorkerSlots(TaskScheduler):
     @abstractmethod
     def _strand(self, error: RuntimeError) -> None:
         """There is no worker to run what is queued, and none can be started. Called without the lock."""
+
+
+class BlockedWorker:
+    """While it is entered, the calling thread, a worker's or not, waits for a coroutine. Once that waits for
+    a task of the worker's own manager, the worker's place is lent."""
+
+    __slots__ = ("_ended", "_lent", "_slot", "_token", "manager")
+
+    def __enter__(self) -> None:
+        self._ended = self._lent = False
+        self.manager = this_thread.manager
+        if self.manager is not None:
+            self._slot = this_thread.slot
+        loop, others = CALLER.get()
+        self._token = CALLER.set((loop, (*others, self)))
+
+    def lend(self) -> None:
+        """By the coroutine, or what waits on its behalf; without effect once the thread has gone on."""
+        assert self.manager is not None
+        with self.manager._lock:
+            if self._ended or self._lent:
+                return
+            self._lent = True
+            then = self.manager._lend(self._slot)
+        if then is not None:
+            then()
+
+    def __exit__(self, *_: object) -> None:
+        CALLER.reset(self._token)
+        if self.manager is not None:
+            with self.manager._lock:
+                self._ended = True
+            if self._lent:
+                self.manager.take_back(self._slot)
 
 
 def check_cancelled() -> None:
