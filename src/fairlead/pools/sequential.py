@@ -92,11 +92,8 @@ class _AtOnce(Engine):
         late = limit is not None and time.monotonic_ns() - task.began_ns > limit * 1e9
         with self._lock:
             self._running -= 1
-            if late:
-                self._counts.attempt(task)
-                self._counts.timed_out += 1
-            else:
-                self._counts.attempt(task, done=True)
+            self._counts.attempt(task, done=not late)
+            self._counts.timed_out += late
         if late:
             error = TaskTimeoutError(
                 f"the task ran longer than {limit:g} s (a sequential pool cannot stop it)"
