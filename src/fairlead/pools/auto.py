@@ -22,9 +22,9 @@ from fairlead.pools.choose.choice import Choice, ChoiceFacts, choose, in_threads
 from fairlead.pools.choose.known_functions import KnownFunctions, calls_of, function_of
 from fairlead.pools.choose.sharing import Sharing, differs
 from fairlead.pools.engine import shutdown
-from fairlead.pools.engine.contract import Engine, Options, Task, broken
+from fairlead.pools.engine.contract import Counts, Options, Task, broken
 from fairlead.pools.engine.future import Future
-from fairlead.pools.engine.scheduler import Counts, TaskScheduler
+from fairlead.pools.engine.scheduler import Engine
 from fairlead.pools.engine.worker_manager import WorkerManager
 from fairlead.pools.executor.base import Pool, checked, checked_callable
 from fairlead.pools.serialization import calls, function, pickling
@@ -120,7 +120,7 @@ class _Scout(ThreadWorker):
         return value
 
 
-class _Auto(TaskScheduler):
+class _Auto(Engine):
     """Keeps tasks until it is decided, and hands them over to the chosen engine then."""
 
     kind = "auto"
@@ -133,7 +133,7 @@ class _Auto(TaskScheduler):
         self._hooks = hooks
         self._prefix = name
         self._pending: deque[Task] = deque()
-        self._engines: list[TaskScheduler] = []
+        self._engines: list[Engine] = []
         """What tasks are handed over to: the engine of the first calls, and the chosen one."""
         self._thread: threading.Thread | None = None
         self._meter = CallMeter()
@@ -142,7 +142,7 @@ class _Auto(TaskScheduler):
         """What was asked for before it was decided is asked of the chosen engine, too."""
         self._asked = 0
         """Workers that answered whether they have all as this process has it: no calls of the user's."""
-        self._others: TaskScheduler | None = None
+        self._others: Engine | None = None
         """Threads, for calls that must not go to the chosen workers."""
         self._pools: list[Pool] = []
         self._known = KnownFunctions()
@@ -488,10 +488,10 @@ class _Auto(TaskScheduler):
             return str(refusal)
         return None
 
-    def _made(self, kind: str, workers: int | None, **given: Any) -> TaskScheduler:
+    def _made(self, kind: str, workers: int | None, **given: Any) -> Engine:
         made = make(kind, workers, **self._hooks, thread_name_prefix=self._prefix, **given)
         engine = made._engine
-        assert isinstance(engine, TaskScheduler)
+        assert isinstance(engine, Engine)
         self._pools.append(made)
         shutdown.forget(engine)  # it is ended by this
         self._engines.append(engine)

@@ -7,6 +7,7 @@ import concurrent.futures
 import contextlib
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairlead import machine
@@ -208,18 +209,17 @@ class _Killed(Lost):
     """One task has lost so many workers that the cluster gives it up."""
 
 
+@dataclass(slots=True, eq=False)
 class _Remote(Worker):
     """One task at a time with the cluster."""
 
-    __slots__ = ("_break", "_client", "_future", "_number", "_received", "_sent", "_stopped")
-
-    def __init__(self, client: Client, break_pool: Callable[[BaseException], None]) -> None:
-        self._client = client
-        self._break = break_pool
-        self._future: Any = None
-        self._number = ""
-        self._stopped = False
-        self._sent = self._received = 0
+    _client: Client
+    _break: Callable[[BaseException], None]
+    _future: Any = None
+    _number: str = ""
+    _stopped: bool = False
+    _sent: int = 0
+    _received: int = 0
 
     def traffic(self) -> tuple[int, int]:
         return self._sent, self._received

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from fairlead.errors import DeadlockError, LoopClosedError, UsageError, WaitTimeoutError
 from fairlead.pools.engine.contract import CALLER
+from fairlead.pools.engine.worker_slots import BlockedWorker
 
 T = TypeVar("T")
 
@@ -29,7 +30,7 @@ class Caller:
     """While it is entered, tasks that are submitted know the running loop as their caller's."""
 
     def __enter__(self) -> None:
-        self._token = CALLER.set(_running())
+        self._token = CALLER.set((_running(), CALLER.get((None, ()))[1]))
 
     def __exit__(self, *_: object) -> None:
         CALLER.reset(self._token)
@@ -55,7 +56,7 @@ def run(fn: Callable[..., Awaitable[T]], /, *args: Any) -> T:
         WaitTimeoutError: the loop was stopped, and has stood still for 5 s; the call is cancelled.
         UsageError: no task of asyncio or trio awaits this call.
     """
-    loop = CALLER.get(None)
+    loop, _ = CALLER.get((None, ()))
     if loop is None:
         raise UsageError(
             "there is no event loop to return to: from_thread works in calls of `await pool.run(...)`, in "
@@ -66,14 +67,15 @@ def run(fn: Callable[..., Awaitable[T]], /, *args: Any) -> T:
             "from_thread would wait for the event loop of its own thread: call the function itself"
         )
     asyncio = sys.modules.get("asyncio")
-    if asyncio is not None and isinstance(loop, asyncio.AbstractEventLoop):
-        return _run_in_asyncio(asyncio, loop, fn, args)
-    trio = sys.modules["trio"]
-    try:
-        result: T = trio.from_thread.run(fn, *args, trio_token=loop)
-    except trio.RunFinishedError:
-        raise _closed() from None
-    return result
+    with BlockedWorker():
+        if asyncio is not None and isinstance(loop, asyncio.AbstractEventLoop):
+            return _run_in_asyncio(asyncio, loop, fn, args)
+        trio = sys.modules["trio"]
+        try:
+            result: T = trio.from_thread.run(fn, *args, trio_token=loop)
+        except trio.RunFinishedError:
+            raise _closed() from None
+        return result
 
 
 def run_sync(fn: Callable[..., T], /, *args: Any) -> T:

@@ -7,15 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fairlead.errors import UnsupportedInterpreterError
-from fairlead.pools.engine.contract import StartLimit
-from fairlead.pools.executor.base import (
-    Pool,
-    checked,
-    checked_callable,
-    checked_seconds,
-    checked_workers,
-    pool_name,
-)
+from fairlead.pools.executor.base import Pool, checked_workers, worker_options
 
 
 class InterpreterPool(Pool):
@@ -67,22 +59,18 @@ class InterpreterPool(Pool):
         start_timeout: float | None = None,
     ) -> None:
         _check_interpreter()
-        checked_callable(initializer=initializer, finalizer=finalizer)
+        options = worker_options(
+            "InterpreterPool", thread_name_prefix, initializer, finalizer, max_tasks_per_child, idle_timeout,
+            start_timeout,
+        )  # fmt: skip
         from fairlead.pools.interpreter import tracing
         from fairlead.pools.interpreter.engine import Interpreters
 
         tracing.check()
-        workers = checked_workers(max_workers)
-        most = 0 if max_tasks_per_child is None else checked("max_tasks_per_child", max_tasks_per_child)
-        name = pool_name(thread_name_prefix, "InterpreterPool")
-        idle_s = checked_seconds("idle_timeout", idle_timeout)
+        hooks = initializer, initargs, finalizer
         self._begin(
-            Interpreters(
-                workers, (initializer, initargs, finalizer), name=name, most_tasks=most, idle_timeout=idle_s,
-                forward_logging=forward_logging,
-                start_limit=StartLimit.of(checked_seconds("start_timeout", start_timeout), initializer),
-            )
-        )  # fmt: skip
+            Interpreters(checked_workers(max_workers), hooks, forward_logging=forward_logging, **options)
+        )
 
 
 def _check_interpreter() -> None:

@@ -8,8 +8,9 @@ from functools import cache
 from typing import Any, Generic, Self, TypeVar
 
 from fairlead.errors import UsageError
-from fairlead.pools.engine.contract import Engine, Lending
+from fairlead.pools.engine.contract import Lending
 from fairlead.pools.engine.future import Future
+from fairlead.pools.engine.scheduler import Engine
 from fairlead.pools.executor import base
 from fairlead.pools.executor.stream import NotYet, Stream
 from fairlead.sync import Event

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import multiprocessing
 import multiprocessing.util
 import signal
@@ -10,7 +11,8 @@ import socket
 import sys
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from multiprocessing import process
 from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
@@ -20,18 +22,11 @@ from typing import Any, Literal
 from fairlead import _native
 from fairlead.errors import SerializationError, UnsupportedPlatformError, UsageError
 from fairlead.pools.engine import forks, shutdown
-from fairlead.pools.engine.contract import Broken, DirectWorker, Lost, StartLimit, Task, Unread
+from fairlead.pools.engine.contract import Broken, DirectWorker, Lost, Task, Unread
 from fairlead.pools.engine.direct_manager import DirectManager
 from fairlead.pools.engine.lock import EngineLock
-from fairlead.pools.executor.base import (
-    Pool,
-    checked,
-    checked_callable,
-    checked_seconds,
-    checked_workers,
-    pool_name,
-)
-from fairlead.pools.process import child, multiprocessing_state, resources, surroundings
+from fairlead.pools.executor.base import Pool, checked, checked_workers, worker_options
+from fairlead.pools.process import child, multiprocessing_state, surroundings
 from fairlead.pools.process.channel import Channel, Corrupt
 from fairlead.pools.process.progress import SharedWord
 from fairlead.pools.serialization import calls, pickling, records
@@ -42,6 +37,7 @@ from fairlead.pools.serialization.messages import Message, Parts, pickled
 
 StartMethod = Literal["forkserver", "spawn", "fork"]
 
+EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOBUFS}
 GRACE_S = 5.0
 """What an idle worker is given to end by itself."""
 _starting = EngineLock()
@@ -106,12 +102,14 @@ class ProcessPool(Pool):
             )
         context = _context(mp_context)
         start_method = context.get_start_method()
-        checked_callable(initializer=initializer, finalizer=finalizer)
+        options = worker_options(
+            "ProcessPool", thread_name_prefix, initializer, finalizer, max_tasks_per_child, idle_timeout,
+            start_timeout,
+        )  # fmt: skip
         if start_method == "fork":
             _refuse_to_fork_with_subinterpreters()
         begin = _shipped("initializer", initializer), initargs
         last = _shipped("finalizer", finalizer)
-        name = pool_name(thread_name_prefix, "ProcessPool")
         workers = checked_workers(max_workers)
         threads = None if inner_threads is None else checked("inner_threads", inner_threads)
         given = _checked_environment(env)
@@ -119,25 +117,14 @@ class ProcessPool(Pool):
             multiprocessing_state.preload(child.__name__)
         self._begin(
             _Processes(
-                "processes",
-                workers,
+                "processes", workers,
                 lambda: _Process(
-                    context,
-                    begin,
-                    last,
-                    forward_logging=forward_logging,
-                    name=name,
-                    surroundings=lambda: surroundings.of_this_process(given, threads, workers),
+                    context, begin, last, forward_logging, options["name"],
+                    lambda: surroundings.of_this_process(given, threads, workers),
                 ),
-                name=name,
-                most_tasks=0
-                if max_tasks_per_child is None
-                else checked("max_tasks_per_child", max_tasks_per_child),
-                idle_timeout=checked_seconds("idle_timeout", idle_timeout),
-                call_cost_s=100e-6,
-                start_limit=StartLimit.of(checked_seconds("start_timeout", start_timeout), initializer),
+                call_cost_s=100e-6, **options,
             )
-        )
+        )  # fmt: skip
 
 
 def _context(given: BaseContext | str | None) -> Any:
@@ -158,10 +145,26 @@ def _checked_environment(given: Mapping[str, str] | None) -> dict[str, str]:
     return found
 
 
+@contextlib.contextmanager
+def _lost_without(*, server: bool) -> Iterator[None]:
+    """Raises Lost where descriptors, memory or processes are exhausted, or the server of "forkserver" is gone
+    that was there before."""
+    try:
+        yield
+    except (OSError, EOFError, MemoryError) as error:
+        gone = server and isinstance(error, EOFError | BrokenPipeError)
+        if gone or isinstance(error, MemoryError) or getattr(error, "errno", None) in EXHAUSTED:
+            raise Lost(f"a worker process cannot be started: {error!r}") from error
+        raise
+
+
 class _Processes(DirectManager):
     def portable(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        by_value = _Process.by_value and getattr(function, "__module__", None) == "__main__"
-        return calls.portable(function, by_value=by_value)
+        return calls.portable(function, by_value=_by_value(function))
+
+
+def _by_value(function: Callable[..., Any]) -> bool:
+    return _Process.by_value and getattr(function, "__module__", None) == "__main__"
 
 
 def _shipped(what: str, function: Callable[..., object] | None) -> bytes | None:
@@ -177,8 +180,29 @@ def _refuse_to_fork_with_subinterpreters() -> None:
             )
 
 
+@dataclass(eq=False)
 class _Process(DirectWorker):
     """A process and the channel to it."""
+
+    context: Any
+    initializer: tuple[bytes | None, tuple[Any, ...]]
+    finalizer: bytes | None
+    forward_logging: bool
+    name: str
+    surroundings: Callable[[], surroundings.Surroundings]
+    _process: Any = None
+    _channel: Channel | None = None
+    _word: SharedWord | None = None
+    _message: Message | None = None
+    _parts: list[Any] = field(default_factory=list)
+    """Outcomes of a chunk that have come before its last."""
+    _came: int = 0
+    """Bytes of the answer."""
+    _corrupt: str | None = None
+    _unread: bool = False
+    """It was gone before it had read the last call."""
+    _sent_by_value: bool = False
+    _stopped: bool = False
 
     by_value = not any(getattr(sys.modules["__main__"], name, None) for name in ("__file__", "__spec__"))
     """Whether functions of __main__ go by value: it is no file, or workers have been found not to know
@@ -186,65 +210,31 @@ class _Process(DirectWorker):
     started = False
     """Whether one could be started yet."""
 
-    def __init__(
-        self,
-        context: Any,
-        initializer: tuple[bytes | None, tuple[Any, ...]],
-        finalizer: bytes | None,
-        *,
-        forward_logging: bool,
-        name: str,
-        surroundings: Callable[[], surroundings.Surroundings],
-    ) -> None:
-        self._context = context
-        self._surroundings = surroundings
-        self._initializer = initializer
-        self._finalizer = finalizer
-        self._forward_logging = forward_logging
-        self._name = name
-        self._process: Any = None
-        self._channel: Channel | None = None
-        self._word: SharedWord | None = None
-        self._message: Message | None = None
-        self._parts: list[Any] = []
-        """Outcomes of a chunk that have come before its last."""
-        self._came = 0
-        """Bytes of the answer."""
-        self._corrupt: str | None = None
-        self._unread = False
-        """It was gone before it had read the last call."""
-        self._sent_by_value = False
-        self._stopped = False
-
     def traffic(self) -> tuple[int, int]:
         return (0, 0) if self._channel is None else (self._channel.bytes_out, self._channel.bytes_in)
 
     def start(self) -> None:
         child.end_if_imported_by_a_worker()
-        with _starting, resources.lost_without(server=_Process.started):
+        with _starting, _lost_without(server=_Process.started):
             multiprocessing_state.call_before_children_are_joined(shutdown._end)
-            if self._context.get_start_method() == "forkserver":
+            method = self.context.get_start_method()
+            if method == "forkserver":
                 multiprocessing_state.keep_addresses_short()
-            if self._context.get_start_method() == "fork":
+            if method == "fork":
                 _refuse_to_fork_with_subinterpreters()
             ours, theirs = socket.socketpair()
             self._channel = Channel(ours)
             _workers.add(self)
             self._word = SharedWord()
-            levels = records.levels() if self._forward_logging else None
-            around = self._surroundings()
+            levels = records.levels() if self.forward_logging else None
+            around = self.surroundings()
             with theirs, multiprocessing_state.allowed_children():
-                self._process = self._context.Process(
-                    target=child.main,
-                    args=(theirs, self._word, *self._initializer, self._finalizer, levels, around),
-                    name=self._name,
-                )
+                args = theirs, self._word, *self.initializer, self.finalizer, levels, around
+                self._process = self.context.Process(target=child.main, args=args, name=self.name)
                 try:
                     self._process.start()
-                except (
-                    OSError,
-                    EOFError,
-                ):  # the server of "forkserver" is gone, which may import the program, too
+                except (OSError, EOFError):
+                    # the server of "forkserver" is gone, which may import the program, too
                     if multiprocessing_state.server_status() == child.NO_GUARD:
                         raise _unguarded() from None
                     raise
@@ -264,7 +254,7 @@ class _Process(DirectWorker):
             raise message.load().error
 
     def send(self, task: Task) -> None:
-        self._sent_by_value = _Process.by_value and getattr(task.function, "__module__", None) == "__main__"
+        self._sent_by_value = _by_value(task.function)
         self._send(calls.pack(task, by_value=self._sent_by_value))
 
     def _send(self, parts: Parts) -> None:
@@ -284,30 +274,26 @@ class _Process(DirectWorker):
             if until is not None and not self._channel.poll(max(until - time.monotonic(), 0)):
                 return False
             before = self._channel.bytes_in
-            self._receive(self._channel)
+            message = self._message = self._received(self._channel)
             self._came += self._channel.bytes_in - before
-            if self._message is None or self._message.kind not in {calls.RECORD, calls.PART}:
+            if message is None or message.kind not in {calls.RECORD, calls.PART}:
                 return True
-            self._handle(self._message)
+            if message.kind == calls.RECORD:
+                records.handle(message.load())
+            else:
+                self._parts += calls.outcomes_of(message.load()[0])
 
-    def _handle(self, message: Message) -> None:
-        if message.kind == calls.RECORD:
-            records.handle(message.load())
-        else:
-            self._parts += calls.outcomes_of(message.load()[0])
-
-    def _receive(self, channel: Channel) -> None:
+    def _received(self, channel: Channel) -> Message | None:
         try:
-            self._message = channel.receive()
+            return channel.receive()
         except ConnectionResetError:  # something was left unread; otherwise it is an EOFError
-            self._message = None
             self._unread = True
         except (EOFError, OSError):
-            self._message = None
+            pass
         except Corrupt as reason:
-            self._message = None
             self._corrupt = str(reason)
             self._kill()
+        return None
 
     def read(self, task: Task) -> Any:
         kind, value = self._read(task)
@@ -380,7 +366,7 @@ class _Process(DirectWorker):
             ended = False
             if channel is not None and not self._stopped:
                 self.end()
-                if self._finalizer is not None or self._forward_logging:
+                if self.finalizer is not None or self.forward_logging:
                     self.wait()  # as long as it takes; terminate() kills it
                 ended = self._ended()
             if not ended:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from fairlead.errors import TaskTimeoutError
-from fairlead.pools.engine.contract import Task, broken
+from fairlead.pools.engine.contract import Counts, Task, broken
 from fairlead.pools.engine.lock import EngineLock
-from fairlead.pools.engine.scheduler import Counts, TaskScheduler
+from fairlead.pools.engine.scheduler import Engine
 from fairlead.pools.engine.worker_state import enter
 from fairlead.pools.executor.base import Pool, checked, checked_callable
 from fairlead.pools.serialization.chunks import call_chunk
@@ -47,7 +47,7 @@ class SequentialPool(Pool):
         self._begin(_AtOnce(ThreadWorker(initializer, initargs, finalizer, interrupt=False)))
 
 
-class _AtOnce(TaskScheduler):
+class _AtOnce(Engine):
     """Its worker is whichever thread submits."""
 
     kind = "sequential"
@@ -92,11 +92,8 @@ class _AtOnce(TaskScheduler):
         late = limit is not None and time.monotonic_ns() - task.began_ns > limit * 1e9
         with self._lock:
             self._running -= 1
-            if late:
-                self._counts.attempt(task)
-                self._counts.timed_out += 1
-            else:
-                self._counts.outcome(task)
+            self._counts.attempt(task, done=not late)
+            self._counts.timed_out += late
         if late:
             error = TaskTimeoutError(
                 f"the task ran longer than {limit:g} s (a sequential pool cannot stop it)"

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from fairlead._native import recall_exception
 from fairlead.pools.engine import shutdown
-from fairlead.pools.engine.contract import StartLimit, Task, Worker
-from fairlead.pools.engine.finalizer import finalize
+from fairlead.pools.engine.contract import Task, Worker
 from fairlead.pools.engine.stopped import send_stop
 from fairlead.pools.engine.worker_manager import WorkerManager
-from fairlead.pools.engine.worker_state import initialize
-from fairlead.pools.executor.base import (
-    Pool,
-    checked,
-    checked_callable,
-    checked_seconds,
-    checked_workers,
-    pool_name,
-)
+from fairlead.pools.engine.worker_state import finalize, initialize
+from fairlead.pools.executor.base import Pool, checked_workers, worker_options
 
 
 class ThreadPool(Pool):
@@ -59,62 +52,49 @@ class ThreadPool(Pool):
         idle_timeout: float | None = None,
         start_timeout: float | None = None,
     ) -> None:
-        checked_callable(initializer=initializer, finalizer=finalizer)
+        options = worker_options(
+            "ThreadPool", thread_name_prefix, initializer, finalizer, max_tasks_per_child, idle_timeout,
+            start_timeout,
+        )  # fmt: skip
+        workers = checked_workers(max_workers) + 4 * (max_workers is None)
         self._begin(
             WorkerManager(
-                "threads",
-                checked_workers(None) + 4 if max_workers is None else checked_workers(max_workers),
+                "threads", workers,
                 lambda: ThreadWorker(initializer, initargs, finalizer, interrupt=interrupt),
-                name=pool_name(thread_name_prefix, "ThreadPool"),
-                most_tasks=0
-                if max_tasks_per_child is None
-                else checked("max_tasks_per_child", max_tasks_per_child),
-                idle_timeout=checked_seconds("idle_timeout", idle_timeout),
-                in_thread=True,
-                call_cost_s=5e-6,
-                start_limit=StartLimit.of(checked_seconds("start_timeout", start_timeout), initializer),
+                in_thread=True, call_cost_s=5e-6, **options,
             )
-        )
+        )  # fmt: skip
 
 
+@dataclass(slots=True, eq=False)
 class ThreadWorker(Worker):
     """Calls in the slot's own thread."""
 
-    __slots__ = ("_args", "_finalizer", "_ident", "_initializer", "_interrupt", "_started", "state")
-
-    def __init__(
-        self,
-        initializer: Callable[..., object] | None,
-        initargs: tuple[Any, ...],
-        finalizer: Callable[[], object] | None,
-        *,
-        interrupt: bool,
-    ) -> None:
-        self._interrupt = interrupt
-        self._initializer = initializer
-        self._args = initargs
-        self._finalizer = finalizer
-        self._ident = 0
-        self._started = False
-        self.state: object = None
+    initializer: Callable[..., object] | None
+    initargs: tuple[Any, ...]
+    finalizer: Callable[[], object] | None
+    interrupt: bool
+    state: object = None
+    ident: int = 0
+    started: bool = False
 
     def start(self) -> None:
-        self._ident = threading.get_ident()
-        self.state = initialize(self._initializer, self._args)
-        self._started = True
+        self.ident = threading.get_ident()
+        self.state = initialize(self.initializer, self.initargs)
+        self.started = True
 
     def run(self, task: Task) -> Any:
         return task.call()
 
     def stop(self) -> bool:
         # at the interpreter's end in any case: where no thread may be a daemon, that waits for all
-        if self._ident and (self._interrupt or shutdown.over is not None):
-            send_stop(self._ident)
+        if self.ident and (self.interrupt or shutdown.over is not None):
+            send_stop(self.ident)
         return False
 
     def settle(self) -> None:
         recall_exception()
 
     def close(self) -> None:
-        if self._started:
-            finalize(self._finalizer)
+        if self.started:
+            finalize(self.finalizer)

@@ -313,6 +313,95 @@ def test_call_made_elsewhere_is_refused(sending: Make) -> None:
         run(main())
 
 
+# a coroutine that needs the very pool whose thread waits for it
+
+
+async def by_run(pool: ThreadPool, n: int) -> int:
+    return await pool.run(abs, n)
+
+
+async def by_a_future(pool: ThreadPool, n: int) -> int:
+    return await pool.submit(abs, n)
+
+
+async def by_a_stream(pool: ThreadPool, n: int) -> int:
+    (result,) = [result async for result in pool.stream(abs, [n])]
+    return result
+
+
+async def by_another_pools_thread(pool: ThreadPool, n: int) -> int:
+    with ThreadPool(1) as other:
+        return await other.run(lambda: pool.submit(abs, n).result())
+
+
+async def by_another_pools_call_back(pool: ThreadPool, n: int) -> int:
+    with ThreadPool(1) as other:
+        return await other.run(from_thread.run, by_run, pool, n)
+
+
+async def by_the_loop(pool: ThreadPool, n: int) -> int:
+    return await asyncio.get_running_loop().run_in_executor(pool, abs, n)
+
+
+async def by_a_task(pool: ThreadPool, n: int) -> int:
+    return await asyncio.ensure_future(pool.run(abs, n))
+
+
+IN_ANY_LOOP = (by_run, by_a_future, by_a_stream, by_another_pools_thread, by_another_pools_call_back)
+
+
+@pytest.mark.parametrize(
+    ("run", "waits"),
+    [(trio_run, waits) for waits in IN_ANY_LOOP]
+    + [(run, waits) for waits in (*IN_ANY_LOOP, by_the_loop, by_a_task)],
+)
+def test_worker_that_waits_for_a_coroutine_of_its_own_pool_lends_its_place(
+    run: Callable[..., Any], waits: Callable[[ThreadPool, int], Awaitable[int]]
+) -> None:
+    with ThreadPool(1) as pool:
+        for n in (1, 2):  # again, by the thread that had lent it
+            assert run(pool.run(from_thread.run, waits, pool, -n)) == n
+        until(lambda: pool.statistics().started == 1)
+
+
+def test_worker_lends_no_place_to_a_coroutine_that_does_not_wait_for_its_pool() -> None:
+    async def back() -> tuple[int, ...]:
+        queued = pool.submit(abs, -1)
+        await asyncio.sleep(0)
+        numbers = pool.statistics()
+        assert await queued == 1
+        return numbers.started, numbers.running, numbers.queued
+
+    with ThreadPool(1) as pool:
+        assert run(pool.run(from_thread.run, back)) == (1, 1, 1)
+
+
+def test_worker_lends_no_place_to_what_a_coroutine_has_left_on_the_loop() -> None:
+    left: list[asyncio.Task[int]] = []
+    begins = asyncio.Event()
+
+    async def beside() -> int:
+        await begins.wait()
+        return await pool.run(abs, -42)
+
+    async def back() -> None:
+        left.append(asyncio.ensure_future(beside()))
+
+    def work() -> tuple[int, int]:
+        from_thread.run(back)
+        from_thread.run_sync(begins.set)
+        until(lambda: pool.statistics().queued)
+        from_thread.run_sync(int)  # in a step of the loop's after the one in which that call was queued
+        numbers = pool.statistics()
+        return numbers.started, numbers.queued
+
+    async def main() -> tuple[tuple[int, int], int]:
+        return await pool.run(work), await left[0]
+
+    with ThreadPool(1) as pool:
+        assert run(main()) == ((1, 1), 42)
+
+
 # how a call knows its loop
 
 

@@ -6,9 +6,11 @@ import array
 import functools
 import operator
 import os
+import re
 import subprocess
 import sys
 import threading
+import tracemalloc
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -320,6 +322,21 @@ def test_tracing_of_memory_crashes_no_program(when: str, tmp_path: Path) -> None
     program.write_text(TRACED)
     done = subprocess.run([sys.executable, program, when], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "well\n"), done.stderr
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 15), reason="interpreters and tracemalloc get on there")
+def test_worker_that_is_needed_while_memory_is_traced_breaks_the_pool() -> None:
+    with InterpreterPool(1, max_tasks_per_child=1) as pool:
+        assert pool.submit(square, 3).result() == 9
+        tracemalloc.start()
+        try:
+            refused = pool.submit(square, 4)
+            assert isinstance(refused.exception(), errors.BrokenPoolError)
+            assert re.search(r"tracemalloc traces.*; call tracemalloc\.stop\(\)", str(refused.exception()))
+        finally:
+            tracemalloc.stop()
+        with pytest.raises(errors.BrokenPoolError, match="tracemalloc traces"):
+            pool.submit(square, 5)
 
 
 def _name_of_the_thread() -> str:

@@ -10,6 +10,7 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import TypeVar
 
 from fairlead.pools.engine import shutdown
@@ -57,15 +58,14 @@ def uninterrupted(call: Callable[[], T]) -> T:
     """Has another thread call it, which neither Ctrl-C nor a task's interrupt can reach, and waits for that:
     an interrupt ends the wait only. The done-callbacks of futures that it ends are called here."""
     kept = _Kept()
-    outcomes: list[T] = []
-    errors: list[BaseException] = []
+    outcome: Future[T] = Future()
 
     def run(_: object) -> None:
         _served.by = kept
         try:
-            outcomes.append(call())
+            outcome.set_result(call())
         except BaseException as error:  # noqa: BLE001 - the waiter's
-            errors.append(error)
+            outcome.set_exception(error)
         kept.end(waits=False)
 
     thread = shutdown.thread(run, None, "fairlead-uninterrupted")
@@ -77,9 +77,7 @@ def uninterrupted(call: Callable[[], T]) -> T:
         thread.join()
     finally:
         kept.end(waits=True)
-    for error in errors:
-        raise error
-    return outcomes[0]
+    return outcome.result()
 
 
 class Aside:

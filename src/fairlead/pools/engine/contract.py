@@ -1,13 +1,13 @@
 """What a kind of pool implements. The face that callers see (base.Pool) is the same for all kinds.
 
-The engine of every kind is the TaskScheduler in scheduler.py. It is given :class:`Task` objects, has their
-lives (time-outs, retries, cancellations), and promises that the future of each ends exactly once. There are
-two ways to write a kind:
+Every kind has an Engine (scheduler.py). It is given :class:`Task` objects, has their lives (time-outs,
+retries, cancellations), and promises that the future of each ends exactly once. There are two ways to write
+a kind:
 
 * a :class:`Worker` for the engine in worker_manager.py, which has one thread in this process for each
   worker. Threads, processes and clusters are of this kind: queue, replacement and the end are done there, and
   the worker only runs one call after another;
-* a back end of the TaskScheduler, where something else already has a queue and workers (an event loop, the
+* a back end of the Engine, where something else already has a queue and workers (an event loop, the
   interpreters' job queue, the thread that submits).
 
 The states of an engine, in every kind:
@@ -36,16 +36,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from fairlead.errors import BrokenPoolError, WaitTimeoutError, WorkerDiedError
-from fairlead.pools.engine.future import Future
+
+if TYPE_CHECKING:
+    from fairlead.pools.engine.future import Future
+    from fairlead.pools.engine.scheduler import Engine
+    from fairlead.pools.engine.worker_slots import BlockedWorker
 
 Function = Callable[..., Any]
-T = TypeVar("T")
-
-CALLER: contextvars.ContextVar[Any] = contextvars.ContextVar("fairlead_caller")
-"""The loop, or trio's token, of the task that awaits this call: see from_thread.py. Never sent elsewhere."""
+CALLER: contextvars.ContextVar[tuple[Any, tuple[BlockedWorker, ...]]]
+CALLER = contextvars.ContextVar("fairlead_caller")
+"""The loop, or trio's token, of the task that awaits this call, and the workers that wait for that task: see
+from_thread.py. Never sent elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,40 @@ class Statistics:
     bytes_out: int
     """Sent to workers; 0 where nothing is."""
     bytes_in: int
+
+
+@dataclass(slots=True)
+class Counts:
+    """What was done: by one worker, written by its thread, or by all else, written with the engine's lock."""
+
+    done: int = 0
+    timed_out: int = 0
+    cancelled: int = 0
+    lost: int = 0
+    retried: int = 0
+    restarts: int = 0
+    ended: int = 0
+    queue_ns: int = 0
+    run_ns: int = 0
+    bytes_out: int = 0
+    bytes_in: int = 0
+
+    def attempt(self, task: Task, *, done: bool = False) -> None:
+        """One is over; ``done``: its call has returned or raised."""
+        self.queue_ns += task.began_ns - task.queued_ns
+        self.run_ns += time.monotonic_ns() - task.began_ns
+        self.done += done
+
+    def add(self, other: Counts) -> None:
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def statistics(self, kind: str, workers: int, started: int, queued: int, running: int) -> Statistics:
+        return Statistics(
+            kind, workers, started, queued, running,
+            self.done, self.timed_out, self.cancelled, self.lost, self.retried, self.restarts,
+            self.queue_ns / 1e9, self.run_ns / 1e9, self.bytes_out, self.bytes_in,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,18 +198,9 @@ class Task:
     """One call and the future of its result."""
 
     __slots__ = (
-        "args",
-        "attempts",
-        "began_ns",
-        "context",
-        "deadline",
-        "function",
-        "future",
-        "kwargs",
-        "options",
-        "queued_ns",
-        "unread",
-    )
+        "args", "attempts", "began_ns", "context", "deadline", "function", "future", "kwargs", "options",
+        "queued_ns", "unread",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -230,113 +259,6 @@ class Task:
         """Ends it as cancelled, though it had begun."""
         self.future.forget()
         self.future.end_cancelled()
-
-
-class Engine(ABC):
-    """What pools, streams and futures ask of a kind's engine, from any thread."""
-
-    kind: str
-    workers: int
-    """At most so many at once."""
-    call_cost_s = 20e-6
-    """What a task costs by itself; chunks are made long enough for that to be small beside their work."""
-    task_type: type[Task] = Task
-    """What its tasks are, where there is more to know of them."""
-    sends = False
-    """Whether calls are pickled and sent; otherwise they are made in this interpreter."""
-    keeps_state = False
-    """Whether only it knows what has begun: futures are PENDING until they end, and ask ``runs``, ``stop``
-    and ``wait``."""
-    forked = False
-    """Its workers are the parent's of this process."""
-
-    # tasks
-
-    def portable(self, function: Function) -> Function:
-        """A function that does the same, if that one is cheaper to send many times."""
-        return function
-
-    @abstractmethod
-    def enqueue(self, task: Task) -> None:
-        """Takes it over. PoolClosedError or BrokenPoolError: it was not taken, and its future has not
-        ended."""
-
-    @abstractmethod
-    def _check_open(self) -> None:
-        """Raises what ``enqueue`` raises."""
-
-    @abstractmethod
-    def stop(self, task: Task) -> bool:
-        """Cancels a task that may have begun. Whether this ended its future, as cancelled. After a False it
-        ends otherwise, or has ended, or another thread cancels it at this moment."""
-
-    @abstractmethod
-    def uninterrupted(self, call: Callable[[], T], task: Task | None = None) -> T:
-        """Makes a call that stops the task, or several, and that no interrupt of the calling thread leaves
-        half done."""
-
-    # waiting for tasks
-
-    def runs(self, task: Task) -> bool:  # noqa: ARG002
-        """Where it keeps the state: whether a worker has the task."""
-        return False
-
-    def wait(self, task: Task, timeout: float | None) -> None:  # noqa: ARG002
-        """Where it keeps the state: waits for the task's end; returns at once if another thread does."""
-        return
-
-    def here(self) -> bool:
-        """Whether the calling thread is one that its tasks need: a worker's, or the event loop's."""
-        return False
-
-    def help(self, task: Task) -> None:  # noqa: ARG002
-        """The calling thread is about to wait for the task: run it here if that thread is one of the workers
-        and it has not begun. May do nothing."""
-        return
-
-    def lend(self, *, blocking: bool = True) -> object | None:  # noqa: ARG002
-        """The calling thread, or with ``blocking=False`` the calling task of a loop, is about to wait for
-        tasks of this engine. If their worker is needed for that, another takes its place until
-        ``take_back``, which is to be called with what this returns, if that is not None. Raises DeadlockError
-        if the wait could never end."""
-        return None
-
-    def take_back(self, loan: Any) -> None:  # noqa: ARG002
-        """By the lender; or wherever a coroutine that was left is closed."""
-        return
-
-    # its end
-
-    @property
-    @abstractmethod
-    def closed(self) -> bool:
-        """It takes no more tasks."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """No more tasks; those taken are run, and then the workers end. Does not wait."""
-
-    @abstractmethod
-    def cancel_queued(self) -> None:
-        """Cancels what has not begun."""
-
-    @abstractmethod
-    def terminate(self) -> None:
-        """As close, but what is queued is cancelled and what runs is stopped. Does not wait."""
-
-    @abstractmethod
-    def join(self, timeout: float | None = None) -> bool:
-        """Waits until the workers of a closed engine have ended; those that could not be stopped are not
-        waited for. False if they had not within the time. DeadlockError in one of its own tasks or
-        done-callbacks, whose worker cannot end before it."""
-
-    @abstractmethod
-    def forget_after_fork(self) -> None:
-        """In a forked child, which has none of its threads and workers: takes no more tasks. A thread that
-        waits for one gets a DeadlockError. Makes its locks anew."""
-
-    @abstractmethod
-    def statistics(self) -> Statistics: ...
 
 
 class Worker(ABC):
@@ -405,17 +327,17 @@ class DirectWorker(Worker):
 
 
 class Lending:
-    """While it is entered, the caller waits for tasks of the engine: see Engine.lend."""
+    """While it is entered, the caller waits for tasks of the engine, if there is one: see Engine.lend."""
 
     __slots__ = ("_blocking", "_engine", "_loan")
 
-    def __init__(self, engine: Engine, *, blocking: bool = True) -> None:
+    def __init__(self, engine: Engine | None, *, blocking: bool = True) -> None:
         self._engine = engine
         self._blocking = blocking
 
     def __enter__(self) -> None:
-        self._loan = self._engine.lend(blocking=self._blocking)
+        self._loan = None if self._engine is None else self._engine.lend(blocking=self._blocking)
 
     def __exit__(self, *_: object) -> None:
-        if self._loan is not None:
+        if self._loan is not None and self._engine is not None:
             self._engine.take_back(self._loan)

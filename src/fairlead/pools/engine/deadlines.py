@@ -47,15 +47,12 @@ class DeadlineTimer:
 
     def _run(self, _: object) -> None:
         with self._aside:
-            self._look_on()
-
-    def _look_on(self) -> None:
-        while not self._ended:
-            self._next = math.inf
-            self._look_again = False
-            deadline = self._look()
-            with self._condition:
-                self._next = deadline
-                left = deadline - time.monotonic()
-                if left > 0 and not (self._ended or self._look_again):
-                    self._condition.wait(min(left, threading.TIMEOUT_MAX))
+            while not self._ended:
+                self._next = math.inf
+                self._look_again = False
+                deadline = self._look()
+                with self._condition:
+                    self._next = deadline
+                    left = deadline - time.monotonic()
+                    if left > 0 and not (self._ended or self._look_again):
+                        self._condition.wait(min(left, threading.TIMEOUT_MAX))

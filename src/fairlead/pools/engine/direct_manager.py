@@ -20,7 +20,7 @@ from collections.abc import Callable
 from queue import Empty
 
 from fairlead.pools.engine import shutdown
-from fairlead.pools.engine.contract import DirectWorker, Task
+from fairlead.pools.engine.contract import Task
 from fairlead.pools.engine.worker_manager import WorkerManager
 from fairlead.pools.engine.worker_slots import WorkerSlot
 
@@ -65,8 +65,8 @@ class DirectManager(WorkerManager):
 
     def _dismiss(self, slot: WorkerSlot) -> None:
         """Has an idle worker end."""
-        self._discard(slot, self._leaving)
-        _direct(slot).end()
+        self._discard(slot)
+        slot.worker.end()
 
     def _shrink(self) -> None:
         if self._idle:
@@ -107,7 +107,7 @@ class DirectManager(WorkerManager):
             if task is not None:
                 goes_on = self._take(slot, task)
                 continue
-            worker = _direct(slot)
+            worker = slot.worker
             if not worker.wait(self._idle_timeout):
                 self._reap(slot)
                 worker.wait()
@@ -118,7 +118,7 @@ class DirectManager(WorkerManager):
                 with self._lock:
                     if slot in self._idle:  # the next task will have another
                         self._idle.remove(slot)
-                        self._discard(slot, self._leaving)
+                        self._discard(slot)
                 worker.settle()
                 return
             goes_on = self._conclude(slot, task, worker.read)
@@ -137,7 +137,7 @@ class DirectManager(WorkerManager):
             if not (dead := slot.dead):
                 try:
                     if self._enter(slot, task):
-                        _direct(slot).send(task)
+                        slot.worker.send(task)
                         slot.promised = None
                         return True
                 except Exception as refusal:  # noqa: BLE001 - the task's
@@ -160,7 +160,7 @@ class DirectManager(WorkerManager):
         if error is not None:
             if not mine:
                 return True  # stopped, and the worker with it
-            slot.counts.outcome(task)
+            slot.counts.attempt(task, done=True)
             task.end(None, error)
         return False
 
@@ -197,8 +197,3 @@ class DirectManager(WorkerManager):
                 self._counts.cancelled += 1
         with slot.lock:
             slot.worker.stop()
-
-
-def _direct(slot: WorkerSlot) -> DirectWorker:
-    assert isinstance(slot.worker, DirectWorker)
-    return slot.worker

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from fairlead.errors import DeadlockError
 from fairlead.pools.engine import aside
+from fairlead.pools.engine.contract import CALLER, Lending
 from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.stopped import Stopped
 from fairlead.sync import Event
 
 if TYPE_CHECKING:
-    from fairlead.pools.engine.contract import Engine, Task
+    from fairlead.pools.engine.contract import Task
+    from fairlead.pools.engine.scheduler import Engine
 
 T = TypeVar("T")
 
@@ -117,14 +119,13 @@ class Future(concurrent.futures.Future[T]):
         return self._cancel(lambda engine, task: engine.stop(task))
 
     def _cancel(self, stop: Callable[[Engine, Task], bool]) -> bool:
+        engine = None
         while not self._cancel_pending():
-            task, engine = self._task, self._engine
-            if task is None or engine is None:
+            task, before, engine = self._task, engine, self._engine
+            if task is None or engine is None or engine is before:  # not handed over meanwhile
                 return self.cancelled()
             if stop(engine, task):
                 return True
-            if engine is self._engine:  # otherwise it was handed over meanwhile
-                return self.cancelled()
         return True
 
     def _cancel_pending(self) -> bool:
@@ -152,6 +153,13 @@ class Future(concurrent.futures.Future[T]):
         self._condition.notify_all()
         for waiter in self._waiters:
             waiter.add_cancelled(self)
+
+    def add_done_callback(self, fn: Callable[[concurrent.futures.Future[T]], object]) -> None:
+        """As the standard library's. Tasks of asyncio wait by one: in run_in_executor(), for example."""
+        super().add_done_callback(fn)
+        engine = self._engine
+        if engine is not None and CALLER.get((None, ()))[1] and not (self.done() or engine.here()):
+            engine.lend(blocking=False)
 
     def listen(self, listener: Callable[[Self], object]) -> None:
         """As add_done_callback, for the pools' own parts, which neither block nor raise: called by the very
@@ -199,17 +207,13 @@ class Future(concurrent.futures.Future[T]):
 
     def result(self, timeout: float | None = None) -> T:
         if self._task is not None:
-            self._wait(timeout)
-            timeout = 0.0 if timeout is not None else None
+            timeout = self._wait(timeout)
         if self._state == _base.FINISHED and self._exception is None:  # nothing changes any more
             return self._result  # type: ignore[return-value]
         return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        if self._task is not None:
-            self._wait(timeout)
-            timeout = 0.0 if timeout is not None else None
-        return super().exception(timeout)
+        return super().exception(timeout if self._task is None else self._wait(timeout))
 
     def __await__(self) -> Generator[Any, Any, T]:
         """In a task of any loop that fairlead.sync knows. If that is cancelled while it waits, so is this."""
@@ -220,16 +224,12 @@ class Future(concurrent.futures.Future[T]):
         if not self.done():
             ended = Event()
             self.listen(lambda _: ended.set())
-            engine = self._engine
-            loan = None if engine is None else engine.lend(blocking=False)
-            try:
-                await ended.wait_async()
-            except BaseException:
-                self.cancel_here()
-                raise
-            finally:
-                if loan is not None and engine is not None:
-                    engine.take_back(loan)
+            with Lending(self._engine, blocking=False):
+                try:
+                    await ended.wait_async()
+                except BaseException:
+                    self.cancel_here()
+                    raise
         return self.result()
 
     def ended(self, timeout: float | None = None) -> bool:
@@ -237,9 +237,9 @@ class Future(concurrent.futures.Future[T]):
         self._wait(timeout)
         return self._state not in (_base.PENDING, _base.RUNNING)
 
-    def _wait(self, timeout: float | None) -> None:
-        """Until it has ended, or the time is over. Helps a pool's own worker that waits, or has another take
-        its place meanwhile."""
+    def _wait(self, timeout: float | None) -> float | None:
+        """Until it has ended, or the time is over: what is left of that then. Helps a pool's own worker that
+        waits, or has another take its place meanwhile."""
         self._check_process()
         task, engine = self._task, self._engine
         if task is not None and engine is not None and self._state == _base.PENDING:
@@ -251,14 +251,10 @@ class Future(concurrent.futures.Future[T]):
                 engine.help(task)
         if self._state in (_base.PENDING, _base.RUNNING):
             # without a task its end is near: the worker has let go of it, and sets the result next
-            loan = None if task is None or engine is None else engine.lend()
-            try:
-                with self._condition:
-                    if self._state in (_base.PENDING, _base.RUNNING):
-                        self._condition.wait(timeout)
-            finally:
-                if loan is not None and engine is not None:
-                    engine.take_back(loan)
+            with Lending(engine if task is not None else None), self._condition:
+                if self._state in (_base.PENDING, _base.RUNNING):
+                    self._condition.wait(timeout)
+        return None if timeout is None else 0.0
 
     def _check_process(self) -> None:
         """Raises DeadlockError if its worker is another process's, where alone it will end."""

@@ -6,10 +6,10 @@
       │                │               │
       └── cancelled ───┴───────────────┴── cancelled, or no attempt left ─────────────> ENDED
 
-A :class:`TaskScheduler` owns these states, deadlines, further attempts, what ``cancel()`` says, the counters,
-and how a pool is closed, broken and terminated. A back end (worker_manager.py, interpreter/engine.py,
-event_loop/engine.py, sequential.py) has the queue and the workers: how a call gets to one, how one is
-interrupted and ends. AutoPool's (auto.py) hands its tasks over to those of others.
+The :class:`Engine` owns these states, deadlines, further attempts, what ``cancel()`` says, and how a pool is
+closed, broken and terminated. A back end (worker_manager.py, interpreter/engine.py, event_loop/engine.py,
+sequential.py) has the queue and the workers: how a call gets to one, how one is interrupted and ends.
+AutoPool's (auto.py) hands its tasks over to those of others.
 
 Invariants:
 
@@ -29,14 +29,13 @@ import contextlib
 import math
 import threading
 import time
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from fairlead.errors import DeadlockError, PoolClosedError, TaskTimeoutError
 from fairlead.pools.engine import aside, shutdown
-from fairlead.pools.engine.contract import Broken, Engine, Lost, StartLimit, Statistics, Task, Unread, broken
+from fairlead.pools.engine.contract import Broken, Counts, Lost, StartLimit, Statistics, Task, Unread, broken
 from fairlead.pools.engine.deadlines import DeadlineTimer
 from fairlead.pools.engine.lock import EngineLock
 from fairlead.pools.engine.stopped import Stopped
@@ -75,40 +74,8 @@ class Helper(Protocol):
     """How many it runs now, each on top of one that waits for it."""
 
 
-@dataclass(slots=True)
-class Counts:
-    """What was done: by one worker, written by its thread, or by all else, written with the engine's lock."""
-
-    done: int = 0
-    timed_out: int = 0
-    cancelled: int = 0
-    lost: int = 0
-    retried: int = 0
-    restarts: int = 0
-    ended: int = 0
-    queue_ns: int = 0
-    run_ns: int = 0
-    bytes_out: int = 0
-    bytes_in: int = 0
-
-    def attempt(self, task: Task) -> None:
-        """An attempt is over, however it ended."""
-        self.queue_ns += task.began_ns - task.queued_ns
-        self.run_ns += time.monotonic_ns() - task.began_ns
-
-    def outcome(self, task: Task) -> None:
-        """As ``attempt``: its call has returned or raised."""
-        self.queue_ns += task.began_ns - task.queued_ns
-        self.run_ns += time.monotonic_ns() - task.began_ns
-        self.done += 1
-
-    def add(self, other: Counts) -> None:
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
-
-class TaskScheduler(Engine):
-    """Runs tasks.
+class Engine(ABC):
+    """Runs tasks: what pools, streams and futures ask for, from any thread, and below what a back end adds.
 
     Args:
         workers: how many there are at most.
@@ -116,6 +83,20 @@ class TaskScheduler(Engine):
         start_limit: of the workers' starts; a start that exceeds it breaks the pool.
     """
 
+    kind: str
+    workers: int
+    """At most so many at once."""
+    call_cost_s = 20e-6
+    """What a task costs by itself; chunks are made long enough for that to be small beside their work."""
+    task_type: type[Task] = Task
+    """What its tasks are, where there is more to know of them."""
+    sends = False
+    """Whether calls are pickled and sent; otherwise they are made in this interpreter."""
+    keeps_state = False
+    """Whether only it knows what has begun: futures are PENDING until they end, and ask ``runs``, ``stop``
+    and ``wait``."""
+    forked = False
+    """Its workers are the parent's of this process."""
     most_helped = 20
     """So many tasks are run on top of one that waits for them; then another thread takes its place."""
     _closed = False
@@ -137,13 +118,15 @@ class TaskScheduler(Engine):
         self._counts = Counts()
         shutdown.remember(self)
 
-    # what the executor calls
+    # tasks
 
-    @property
-    def closed(self) -> bool:
-        return self._closed
+    def portable(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that does the same, if that one is cheaper to send many times."""
+        return function
 
     def enqueue(self, task: Task) -> None:
+        """Takes it over. PoolClosedError or BrokenPoolError: it was not taken, and its future has not
+        ended."""
         with self._lock:
             self._check_open()
             if self._watch is None and (task.options.timeout or self._start_limit) is not None:
@@ -153,6 +136,7 @@ class TaskScheduler(Engine):
             then()
 
     def _check_open(self) -> None:
+        """Raises what ``enqueue`` raises."""
         if self._broken is not None:
             raise type(self._broken)(str(self._broken)) from self._broken
         if self._closed:
@@ -163,22 +147,66 @@ class TaskScheduler(Engine):
             raise PoolClosedError(shutdown.over or shutdown.CLOSED)
 
     def uninterrupted(self, call: Callable[[], T], task: Task | None = None) -> T:  # noqa: ARG002
+        """Makes a call that stops the task, or several, and that no interrupt of the calling thread leaves
+        half done."""
         # a deallocator may run where the lock is held, which another thread would wait for
         return call() if self._lock._is_owned() else aside.uninterrupted(call)
 
     def stop(self, task: Task) -> bool:
+        """Cancels a task that may have begun. Whether this ended its future, as cancelled. After a False it
+        ends otherwise, or has ended, or another thread cancels it at this moment."""
         return self._stop(task, late=False)
 
+    # waiting for tasks
+
+    def runs(self, task: Task) -> bool:  # noqa: ARG002
+        """Where it keeps the state: whether a worker has the task."""
+        return False
+
+    def wait(self, task: Task, timeout: float | None) -> None:  # noqa: ARG002
+        """Where it keeps the state: waits for the task's end; returns at once if another thread does."""
+        return
+
+    def here(self) -> bool:
+        """Whether the calling thread is one that its tasks need: a worker's, or the event loop's."""
+        return False
+
+    def help(self, task: Task) -> None:  # noqa: ARG002
+        """The calling thread is about to wait for the task: run it here if that thread is one of the workers
+        and it has not begun. May do nothing."""
+        return
+
+    def lend(self, *, blocking: bool = True) -> object | None:  # noqa: ARG002
+        """The calling thread, or with ``blocking=False`` the calling task of a loop, is about to wait for
+        tasks of this engine. If their worker is needed for that, another takes its place until
+        ``take_back``, which is to be called with what this returns, if that is not None. Raises DeadlockError
+        if the wait could never end."""
+        return None
+
+    def take_back(self, loan: Any) -> None:  # noqa: ARG002
+        """By the lender; or wherever a coroutine that was left is closed."""
+        return
+
+    # its end
+
+    @property
+    def closed(self) -> bool:
+        """It takes no more tasks."""
+        return self._closed
+
     def close(self) -> None:
+        """No more tasks; those taken are run, and then the workers end. Does not wait."""
         with self._lock:
             if not self._closed:
                 self._closed = True
                 self._close_queue()
 
     def cancel_queued(self) -> None:
+        """Cancels what has not begun."""
         self._end_queued(None)
 
     def terminate(self) -> None:
+        """As close, but what is queued is cancelled and what runs is stopped. Does not wait."""
         with self._lock:
             # before it is looked at what runs: what begins then looks at this
             self._terminated = self._terminated or time.monotonic()
@@ -190,6 +218,9 @@ class TaskScheduler(Engine):
             self.stop(task)
 
     def join(self, timeout: float | None = None) -> bool:
+        """Waits until the workers of a closed engine have ended; those that could not be stopped are not
+        waited for. False if they had not within the time. DeadlockError in one of its own tasks or
+        done-callbacks, whose worker cannot end before it."""
         if self.here() and not self.forked:
             raise DeadlockError(
                 "the pool takes no more tasks, but one of its own, or a done-callback of one, cannot wait "
@@ -203,6 +234,8 @@ class TaskScheduler(Engine):
         return True
 
     def forget_after_fork(self) -> None:
+        """In a forked child, which has none of its threads and workers: takes no more tasks. A thread that
+        waits for one gets a DeadlockError. Makes its locks anew."""
         self._closed = self.forked = True
         self._lock = EngineLock()
         self._again, self._timed = set(), set()
@@ -211,12 +244,7 @@ class TaskScheduler(Engine):
     def statistics(self) -> Statistics:
         with self._lock:
             counts, started, queued, running = self._numbers()
-            return Statistics(
-                kind=self.kind, workers=self.workers, started=started, queued=queued, running=running,
-                done=counts.done, timed_out=counts.timed_out, cancelled=counts.cancelled, lost=counts.lost,
-                retried=counts.retried, restarts=counts.restarts, queue_time_s=counts.queue_ns / 1e9,
-                run_time_s=counts.run_ns / 1e9, bytes_out=counts.bytes_out, bytes_in=counts.bytes_in,
-            )  # fmt: skip
+            return counts.statistics(self.kind, self.workers, started, queued, running)
 
     # the beginning of an attempt
 
@@ -256,10 +284,10 @@ class TaskScheduler(Engine):
             error = raised
         finally:
             helper.helping -= 1
-        helper.counts.outcome(task)
+        helper.counts.attempt(task, done=True)
         task.end(value, error)
 
-    # its end: what a call returned or raised is counted by Counts.outcome, and ended by Task.end
+    # its end: what a call returned or raised is counted by Counts.attempt, and ended by Task.end
 
     def _stop(self, task: Task, *, late: bool) -> bool:
         """Has an attempt end. What is late is tried again or fails, the rest is cancelled, also between two

@@ -25,7 +25,7 @@ from fairlead.pools.engine.lock import EngineLock
 
 if TYPE_CHECKING:
     from fairlead.pools.engine.deadlines import DeadlineTimer
-    from fairlead.pools.engine.scheduler import TaskScheduler
+    from fairlead.pools.engine.scheduler import Engine
 
 CLOSED = "the pool has been shut down: it takes no more tasks"
 
@@ -43,12 +43,12 @@ class Accepting(forks.Forked, Protocol):
         """Accepts no more, and submits what there is."""
 
 
-_engines: weakref.WeakSet[TaskScheduler] = weakref.WeakSet()
+_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
 _accepting: weakref.WeakSet[Accepting] = weakref.WeakSet()
 _lock = EngineLock()
 
 
-def remember(engine: TaskScheduler) -> None:
+def remember(engine: Engine) -> None:
     """Ends the engine with the program."""
     forks.remember(engine)
     with _lock:
@@ -62,7 +62,7 @@ def accepts(intake: Accepting) -> None:
         _accepting.add(intake)
 
 
-def forget(engine: TaskScheduler) -> None:
+def forget(engine: Engine) -> None:
     """Another engine ends it."""
     with _lock:
         _engines.discard(engine)
@@ -130,7 +130,7 @@ def _end() -> None:
     interrupts.restore()
 
 
-def _stop(engines: list[TaskScheduler]) -> None:
+def _stop(engines: list[Engine]) -> None:
     left = 0
     for engine in engines:
         numbers = engine.statistics()

@@ -1,4 +1,4 @@
-"""The engine of kinds whose workers each have a thread in this process: threads, processes, interpreters.
+"""The engine of kinds whose workers each have a thread in this process: threads, processes, clusters.
 
 One queue, N slots. A slot is a thread of this process and the worker that it owns; it takes tasks from the
 queue and has its worker run them one by one. So whatever befalls a worker befalls one task: when it dies, or
@@ -25,22 +25,105 @@ Invariants, besides those of scheduler.py:
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 from collections.abc import Callable
-from queue import Empty
-from typing import Any
+from dataclasses import replace
+from queue import Empty, SimpleQueue
+from typing import Any, Literal
 
 from fairlead.pools.engine import shutdown
-from fairlead.pools.engine.contract import Lost, Task, broken
+from fairlead.pools.engine.contract import CALLER, Counts, Lost, StartLimit, Task, Worker, broken
+from fairlead.pools.engine.scheduler import Engine
 from fairlead.pools.engine.stopped import Stopped
-from fairlead.pools.engine.worker_slots import WorkerSlot, WorkerSlots, this_thread
+from fairlead.pools.engine.worker_slots import WorkerSlot, this_thread
 
 
-class WorkerManager(WorkerSlots):
-    """Makes workers as they are needed, and ends them."""
+class WorkerManager(Engine):
+    """Makes workers as they are needed, and ends them.
 
-    # what the executor calls
+    Args:
+        kind: the pool's kind, as its statistics call it.
+        workers: how many there are at most.
+        make_worker: makes one, not started yet.
+        name: of the threads, before their number.
+        most_tasks: tasks after which a worker is replaced; 0 for never.
+        idle_timeout: seconds without a task after which a worker leaves; None for never.
+        in_thread: the workers run tasks in their slots' own threads.
+        call_cost_s: what a task costs by itself.
+        start_limit: as Engine's.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        workers: int,
+        make_worker: Callable[[], Worker],
+        *,
+        name: str,
+        most_tasks: int = 0,
+        idle_timeout: float | None = None,
+        in_thread: bool = False,
+        call_cost_s: float,
+        start_limit: StartLimit | None = None,
+    ) -> None:
+        self.kind = kind
+        self.call_cost_s = call_cost_s
+        self._make_worker = make_worker
+        self._most_tasks = most_tasks
+        self._idle_timeout = idle_timeout
+        self._in_thread = in_thread
+        self._queue: SimpleQueue[Task | None] = SimpleQueue()
+        self._taken = 0
+        self._slots: set[WorkerSlot] = set()
+        self._idle: list[WorkerSlot] = []
+        """Of ``_slots``, where the thread that submits sends a task to its worker (direct_manager.py)."""
+        self._lent: set[WorkerSlot] = set()
+        """Of ``_slots``."""
+        self._looks = 0
+        self._surplus = False
+        """There may be one slot too many."""
+        self._leaving: set[WorkerSlot] = set()
+        """Without a place, and their threads sure to end soon."""
+        self._left_behind: set[WorkerSlot] = set()
+        self._ending: list[threading.Thread] = []
+        """Stopped, and their threads may never end."""
+        self._numbered = 0
+        super().__init__(workers, name, start_limit)
+
+    # what pools and futures call
+
+    def here(self) -> bool:
+        return this_thread.manager is self
+
+    def lend(self, *, blocking: bool = True) -> WorkerSlot | None:  # noqa: ARG002 - a thread waits, whatever for
+        if this_thread.manager is not self:
+            for blocked in CALLER.get((None, ()))[1]:
+                if blocked.manager is self:
+                    blocked.lend()
+            return None
+        slot = this_thread.slot
+        with self._lock:
+            then = self._lend(slot)
+        if then is not None:
+            then()
+        return slot
+
+    def take_back(self, loan: WorkerSlot) -> None:
+        with self._lock:
+            loan.lent -= 1
+            if not loan.lent and loan in self._lent:
+                self._lent.discard(loan)
+                if self._too_many():
+                    self._surplus = True
+                    self._shrink()
+
+    def forget_after_fork(self) -> None:
+        super().forget_after_fork()
+        self._queue = SimpleQueue()
+        self._slots, self._leaving, self._left_behind = set(), set(), set()
+        self._idle, self._lent, self._looks = [], set(), 0
 
     def help(self, task: Task) -> None:
         if this_thread.manager is not self or not self._in_thread or task.options.timeout is not None:
@@ -62,12 +145,91 @@ class WorkerManager(WorkerSlots):
             slots = [slot for slot in (*self._slots, *self._leaving) if not (given_up and slot.calls_out)]
             return [*(slot.thread for slot in slots), *self._ending, *watch]
 
-    # without the lock
+    # queue and slots; the lock is held
 
-    def _strand(self, error: RuntimeError) -> None:
-        """Fails what is queued: it has no worker, and none can be started. What comes later may be
-        luckier."""
-        self._end_queued(broken(f"no thread can be started for a worker: {error}", error))
+    def _put(self, task: Task) -> Callable[[], None] | None:
+        self._taken += 1
+        self._queue.put(task)
+        return self._add_slot() if self._wants_slot() else None
+
+    def _lend(self, slot: WorkerSlot) -> Callable[[], None] | None:
+        """As _put."""
+        slot.lent += 1
+        if slot.lent > 1 or slot not in self._slots:
+            return None
+        self._lent.add(slot)
+        return self._add_slot() if self._wants_slot() else None
+
+    def _wants_slot(self) -> bool:
+        slots = len(self._slots)
+        if not self._lent:
+            return slots < self.workers and self._taken - self._ended() > slots
+        work = self._taken - self._ended() - len(self._lent)
+        return slots - len(self._lent) < self.workers and work > slots - len(self._lent)
+
+    def _too_many(self) -> bool:
+        return len(self._slots) - len(self._lent) > self.workers
+
+    def _shrink(self) -> None:
+        """Has a slot that has nothing to do leave."""
+        self._looks += 1
+        self._queue.put(None)
+
+    def _all_slots(self) -> tuple[WorkerSlot, ...]:
+        return (*self._slots, *self._leaving, *self._left_behind)
+
+    def _ended(self) -> int:
+        return self._counts.ended + sum([slot.counts.ended for slot in self._all_slots()])
+
+    def _begun_tasks(self) -> list[Task]:
+        return [task for slot in self._slots if (task := slot.task) is not None]
+
+    def _numbers(self) -> tuple[Counts, int, int, int]:
+        total = replace(self._counts)
+        for slot in self._all_slots():
+            slot.add_to(total)
+        queued = max(self._queue.qsize() - self._closed - self._looks, 0)
+        return total, len(self._slots), queued, len(self._begun_tasks())
+
+    def _close_queue(self) -> None:
+        self._queue.put(None)
+
+    def _add_slot(self) -> Callable[[], None] | None:
+        """As _put."""
+        slot = WorkerSlot(self._make_worker())
+        self._numbered += 1
+        slot.thread = shutdown.thread(self._run_slot, slot, f"{self._name}-{self._numbered}")
+        try:
+            slot.thread.start()
+        except RuntimeError as error:
+            if len(self._slots) > len(self._lent):
+                return None  # those will do
+            # what is queued has no worker; what comes later may be luckier
+            why = broken(f"no thread can be started for a worker: {error}", error)
+            return functools.partial(self._end_queued, why)
+        self._slots.add(slot)
+        return None
+
+    def _discard(self, slot: WorkerSlot, *, ends: bool = True) -> Literal[True]:
+        """Takes its place away."""
+        self._slots.discard(slot)
+        self._lent.discard(slot)
+        (self._leaving if ends else self._left_behind).add(slot)
+        return True
+
+    def _drain(self) -> list[Task]:
+        found: list[Task | None] = []
+        with self._lock:
+            with contextlib.suppress(Empty):
+                while True:
+                    found.append(self._queue.get_nowait())
+            tasks = [task for task in found if task is not None]
+            self._counts.ended += len(tasks)
+            for _ in range(len(found) - len(tasks)):
+                self._queue.put(None)
+        return [task for task in tasks if self._begin(task)]
+
+    # without the lock
 
     def _replace(self, slot: WorkerSlot, *, ends: bool) -> None:
         """Takes the slot's place away, and gives it to another if there is, or may be, something to do."""
@@ -75,7 +237,7 @@ class WorkerManager(WorkerSlots):
         with self._lock:
             if slot not in self._slots:
                 return
-            self._discard(slot, self._leaving if ends else self._left_behind)
+            self._discard(slot, ends=ends)
             if self._broken is None and not (self._closed and self._queue.qsize() <= 1 + self._looks):
                 self._counts.restarts += 1
                 then = self._add_slot()
@@ -85,6 +247,8 @@ class WorkerManager(WorkerSlots):
     # the slots' threads
 
     def _run_slot(self, slot: WorkerSlot) -> None:
+        with self._lock:
+            self._slots.add(slot)  # an interrupt may have kept the thread that started this one from it
         this_thread.manager, this_thread.slot = self, slot
         try:
             if self._start(slot):
@@ -137,8 +301,7 @@ class WorkerManager(WorkerSlots):
         """Whether its start is tried again."""
         with self._lock:
             if self._queue.qsize() <= self._closed + self._looks:
-                self._discard(slot, self._leaving)
-                return False
+                return not self._discard(slot)
             again = self._starts_again(slot, self._slots - self._lent)
         if not again:
             self._break(broken(str(gone), gone.__cause__ or RuntimeError(str(gone))))
@@ -193,10 +356,7 @@ class WorkerManager(WorkerSlots):
     def _reap(self, slot: WorkerSlot) -> bool:
         """Has a slot leave that has had no task for long; False if there is one now."""
         with self._lock:
-            idle = self._queue.empty()
-            if idle:
-                self._discard(slot, self._leaving)
-            return idle
+            return self._queue.empty() and self._discard(slot)
 
     def _leaves(self, slot: WorkerSlot) -> bool:
         """Having taken a None: whether the slot is to leave, and has lost its place."""
@@ -209,8 +369,7 @@ class WorkerManager(WorkerSlots):
                 self._queue.put(None)
                 if self._queue.qsize() > 1 + self._looks:
                     return False
-            self._discard(slot, self._leaving)
-            return True
+            return self._discard(slot)
 
     # the task in its slot
 
@@ -292,7 +451,7 @@ class WorkerManager(WorkerSlots):
             self._finish(task, lost.error(task), again=again)
             slot.calls_out = False
             return False
-        counts.outcome(task)
+        counts.attempt(task, done=True)
         slot.tasks += 1
         worn = 0 < self._most_tasks <= slot.tasks
         if worn:
@@ -307,9 +466,7 @@ class WorkerManager(WorkerSlots):
     def _retires(self, slot: WorkerSlot) -> bool:
         """Whether it is one too many, and has lost its place."""
         with self._lock:
-            retires = self._too_many()
-            if retires:
-                self._discard(slot, self._leaving)
+            retires = self._too_many() and self._discard(slot)
             self._surplus = self._too_many()
             return retires
 

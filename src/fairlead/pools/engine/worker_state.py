@@ -1,4 +1,5 @@
-"""What a worker's initializer has returned, for its tasks. Workers import this: its imports are few."""
+"""A worker's initializer, what it has returned, and the finalizer, in every kind. Workers import this: its
+imports are few."""
 
 from __future__ import annotations
 
@@ -35,3 +36,15 @@ def worker_state() -> Any:
     It is for the thread, or the event loop, that runs the task. None elsewhere, and without an initializer.
     """
     return _state.value
+
+
+def finalize(finalizer: Callable[[], object] | None) -> None:
+    """What it raises is logged, because no task is left that could raise it."""
+    if finalizer is None:
+        return
+    try:
+        finalizer()
+    except BaseException:
+        import logging
+
+        logging.getLogger("fairlead.pools").exception("exception calling a worker's finalizer")

@@ -16,14 +16,14 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from fairlead.errors import DeadlockError
 from fairlead.pools.engine import shutdown
-from fairlead.pools.engine.contract import StartLimit, Task, broken
-from fairlead.pools.engine.finalizer import finalize
-from fairlead.pools.engine.scheduler import Counts, TaskScheduler
-from fairlead.pools.engine.worker_state import enter
+from fairlead.pools.engine.contract import Counts, StartLimit, Task, broken
+from fairlead.pools.engine.scheduler import Engine
+from fairlead.pools.engine.worker_state import enter, finalize
 from fairlead.pools.event_loop.steps import Step
 from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.pools.serialization.failure import Failure
@@ -32,7 +32,7 @@ from fairlead.wait import current_mailbox
 T = TypeVar("T")
 
 
-class Loop(TaskScheduler):
+class Loop(Engine):
     """The queue, the loop and its thread, which begins with the first task."""
 
     kind = "async"
@@ -80,7 +80,7 @@ class Loop(TaskScheduler):
 
     def help(self, task: Task) -> None:
         """Calls a plain function here; a coroutine function cannot be helped."""
-        if threading.get_ident() != self.ident:
+        if not self.here():
             return
         function = task.args[0] if task.function is call_chunk else task.function
         if inspect.iscoroutinefunction(function) or task.options.timeout is not None:
@@ -156,8 +156,7 @@ class Loop(TaskScheduler):
 
     def _numbers(self) -> tuple[Counts, int, int, int]:
         queued = sum(not task.future.done() for task in self._queue)
-        total = Counts()
-        total.add(self._counts)
+        total = replace(self._counts)
         total.add(self.counts)
         return total, int(self._loop is not None), queued, len(self._running)
 
@@ -285,7 +284,7 @@ class Loop(TaskScheduler):
             if mine:
                 del self._running[task]
                 self._timed.discard(task)
-                self.counts.outcome(task)
+                self.counts.attempt(task, done=True)
             self._pump()
         error = None if handle.cancelled() else handle.exception()
         if not mine:

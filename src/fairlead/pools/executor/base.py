@@ -17,8 +17,9 @@ from typing import Any, ParamSpec, Self, TypeVar
 from fairlead import machine
 from fairlead.errors import PoolClosedError, UsageError, WaitTimeoutError
 from fairlead.pools.engine import shutdown
-from fairlead.pools.engine.contract import Engine, Options, Statistics
+from fairlead.pools.engine.contract import Options, StartLimit, Statistics
 from fairlead.pools.engine.future import Future
+from fairlead.pools.engine.scheduler import Engine
 from fairlead.pools.executor.chunking import Paces
 from fairlead.pools.executor.intake import Intake
 from fairlead.pools.executor.progress import Progress
@@ -64,6 +65,25 @@ def checked_seconds(name: str, seconds: float | None) -> float | None:
 def pool_name(prefix: str, kind: str) -> str:
     """The prefix that was given, or the kind and its pools' number."""
     return prefix or f"{kind}-{next(_numbers[kind])}"
+
+
+def worker_options(
+    kind: str,
+    prefix: str,
+    initializer: Callable[..., object] | None,
+    finalizer: Callable[[], object] | None,
+    most_tasks: int | None,
+    idle_timeout: float | None,
+    start_timeout: float | None,
+) -> dict[str, Any]:
+    """What pools of several workers are given, checked, as their engines take it."""
+    checked_callable(initializer=initializer, finalizer=finalizer)
+    return {
+        "name": pool_name(prefix, kind),
+        "most_tasks": 0 if most_tasks is None else checked("max_tasks_per_child", most_tasks),
+        "idle_timeout": checked_seconds("idle_timeout", idle_timeout),
+        "start_limit": StartLimit.of(checked_seconds("start_timeout", start_timeout), initializer),
+    }
 
 
 class Pool(concurrent.futures.Executor):

@@ -35,10 +35,10 @@ from fairlead import _native
 from fairlead.errors import ModuleRefusedError, SerializationError
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.aside import Aside
-from fairlead.pools.engine.contract import Options, StartLimit, Task, broken
+from fairlead.pools.engine.contract import Counts, Options, StartLimit, Task, broken
 from fairlead.pools.engine.future import Future
 from fairlead.pools.engine.lock import EngineLock
-from fairlead.pools.engine.scheduler import Counts, TaskScheduler
+from fairlead.pools.engine.scheduler import Engine
 from fairlead.pools.interpreter import tracing
 from fairlead.pools.interpreter.serialization import Shipping, read_outcome, shipped
 from fairlead.pools.interpreter.worker import BEGUN, BROKEN, READY, RECORD, RESULT, UNREADABLE
@@ -86,7 +86,7 @@ class _Worker:
         self.failed_starts = 0
 
 
-class Interpreters(TaskScheduler):
+class Interpreters(Engine):
     """See above.
 
     Args:

@@ -10,9 +10,8 @@ import sys
 import threading
 
 from fairlead import _native
-from fairlead.pools.engine.finalizer import finalize
 from fairlead.pools.engine.stopped import Stopped, keep_stops
-from fairlead.pools.engine.worker_state import initialize
+from fairlead.pools.engine.worker_state import finalize, initialize
 from fairlead.pools.serialization.chunks import call_chunk
 
 TYPE_CHECKING = False

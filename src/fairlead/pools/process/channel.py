@@ -265,7 +265,10 @@ class Channel:
             if block.size:
                 if block.map is None:
                     block.map = _map(block.fd)
-                _copy(block.map, pieces)
+                at = 0
+                for piece in pieces:
+                    _native.copy(block.map, at, piece)  # large ones without the GIL
+                    at += piece.nbytes
             else:
                 write(block.fd, pieces)
                 block.size = end
@@ -313,9 +316,10 @@ class Channel:
     def poll(self, timeout: float | None) -> bool:
         """Whether ``receive`` need not wait, within the time."""
         until = math.inf if timeout is None else time.monotonic() + timeout
+        lent = self._lent
         while self._come is None:
             left = until - time.monotonic()
-            keeps = self._keeps()
+            keeps = self._free or lent.maps or lent.free or lent.living  # to see to while no message comes
             if (keeps or timeout is not None) and not self._ahead[0]:
                 wait_s = max(min(left, IDLE_S) if keeps else left, 0)
                 if not self._poller.poll(math.ceil(wait_s * 1000)):
@@ -326,11 +330,6 @@ class Channel:
                     continue
             self._come = self._next()
         return True
-
-    def _keeps(self) -> bool:
-        """Whether there is something to see to while no message comes."""
-        lent = self._lent
-        return bool(self._free or lent.maps or lent.free or lent.living)
 
     def _keep_nothing(self) -> None:
         with self._lock:
@@ -464,11 +463,3 @@ class Channel:
         if len(self._lent.living) >= MOST_LENT:
             buffers = [bytearray(buffer) for buffer in buffers]
         return Message(kind, block.part(0, length), buffers, block)
-
-
-def _copy(target: Any, pieces: list[memoryview]) -> None:
-    """Copies them one behind the other, large ones without the GIL."""
-    at = 0
-    for piece in pieces:
-        _native.copy(target, at, piece)
-        at += piece.nbytes

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fairlead import _native
-from fairlead.pools.engine.finalizer import finalize
-from fairlead.pools.engine.worker_state import initialize
+from fairlead.pools.engine.worker_state import finalize, initialize
 from fairlead.pools.process.channel import Channel
 from fairlead.pools.process.progress import ChunkProgress, SharedWord
 from fairlead.pools.process.surroundings import Surroundings
