@@ -18,8 +18,8 @@ from fairlead.errors import SerializationError
 from fairlead.pools.engine.contract import Task
 from fairlead.pools.interpreter.worker import CHUNK, PICKLED, RESULT, UNREADABLE_HERE
 from fairlead.pools.serialization import calls, contexts, pickling
-from fairlead.pools.serialization.calls import OF_THE_THREAD, name_of, said
 from fairlead.pools.serialization.chunks import chunk_of
+from fairlead.pools.serialization.pickling import OF_THE_THREAD
 
 REMEMBERED = 128
 DEPTH = 3
@@ -58,29 +58,21 @@ class Shipping:
         return number, shipped
 
     def pack(self, task: Task, *, by_value: bool = False) -> tuple[Any, ...]:
-        """A call, as slot.py takes it. Raises SerializationError; of a chunk, items that cannot be sent end,
-        and the others are packed."""
-        function, args, kwargs = task.function, task.args, task.kwargs
-        star = None
-        if (chunk := chunk_of(task)) is not None:
-            function, _, star = args
-            args = tuple(chunk)
-        named = contexts.named(task)
-        if chunk is not None and chunk.apart:
-            function, items = calls.apart(task)
-            return 0, _pickled(function), None, (None, None, False, pickling.dumps((items, kwargs, named)))
+        """A call, as worker.py takes it. Raises SerializationError; of a chunk, items that cannot be sent
+        end, and the others are packed."""
+        args, kwargs, named = task.args, task.kwargs, contexts.named(task)
+        chunk = chunk_of(task)
+        function, star = (task.function, None) if chunk is None else calls.on_items(task, chunk)
         number, shipped = self.ship(function)
         if by_value:
-            import cloudpickle
 
-            try:
-                pickled = cloudpickle.dumps((args, kwargs, named), 5)
-            except OF_THE_THREAD:
-                raise
-            except BaseException as error:  # noqa: BLE001 - objects raise what they like when they are asked
-                calls.refuse(task, error)
-                return self.pack(task, by_value=True)
-            return number, shipped, None, (None, None, star, pickled)
+            def pickled() -> bytes:
+                items = args if chunk is None else calls.items_of(task, chunk)
+                return pickling.dumps((items, kwargs, named), by_value=True)
+
+            return number, shipped, None, (None, None, star, calls.without_refused(task, pickled))
+        if chunk is not None:
+            args = tuple(chunk)
         if kwargs or named is not None or star is not None:
             return number, shipped, args, (kwargs or None, named, star, None)
         return number, shipped, args, None
@@ -108,9 +100,7 @@ def shipped(what: str, function: Callable[..., object] | None, args: tuple[Any, 
     """Raises SerializationError."""
     if function is None:
         return None
-    import cloudpickle
-
-    return calls.shipped(what, function, lambda: cloudpickle.dumps((function, args), 5))
+    return calls.shipped(what, function, lambda: pickling.dumps((function, args), by_value=True))
 
 
 def _by_reference(function: Callable[..., Any]) -> str | bytes | None:
@@ -128,17 +118,7 @@ def _by_reference(function: Callable[..., Any]) -> str | bytes | None:
 
 
 def _pickled(function: Callable[..., Any]) -> bytes:
-    import cloudpickle
-
-    try:
-        pickled: bytes = cloudpickle.dumps(function, 5)
-    except OF_THE_THREAD:
-        raise
-    except BaseException as refusal:
-        raise SerializationError(
-            f"the function {name_of(function)} cannot be sent to a worker: {said(refusal)}"
-        ) from refusal
-    return pickled
+    return calls.shipped("function", function, lambda: pickling.dumps(function, by_value=True))
 
 
 def _uses(function: Callable[..., Any], depth: int) -> tuple[Any, ...] | None:

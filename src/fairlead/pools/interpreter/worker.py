@@ -178,20 +178,14 @@ def _unpack_extra(args: Any, extra: tuple[Any, ...]) -> tuple[Any, Any, Any, boo
 
 def _by_value(function: Callable[..., Any] | None, value: Any, refusal: BaseException) -> tuple[int, bytes]:
     """A reply that plain pickle has refused: by value, or why there is none."""
-    from fairlead.pools.serialization import pickling
+    from fairlead.pools.serialization import calls, pickling
 
     try:
-        return PICKLED, pickling.dumps(value)
+        return PICKLED, pickling.dumps(value, by_value=True)
     except Stopped:
         raise
     except BaseException:  # noqa: BLE001 - objects raise what they like when they are pickled
-        from fairlead.errors import SerializationError
-        from fairlead.pools.serialization.calls import said
-
-        name = f"{getattr(function, '__name__', None) or type(function).__name__}()"
-        error = SerializationError(
-            f"the result of {name}, a {type(value).__name__}, cannot be sent back: {said(refusal)}"
-        )
+        error = calls.result_refused(function, value, refusal)
         error.__cause__ = refusal
         return FAILED, packed(error)
 

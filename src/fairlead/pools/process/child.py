@@ -16,7 +16,7 @@ from fairlead.pools.engine.worker_state import initialize
 from fairlead.pools.process.channel import Channel
 from fairlead.pools.process.progress import ChunkProgress, SharedWord
 from fairlead.pools.process.surroundings import Surroundings
-from fairlead.pools.serialization import calls, contexts, pickling
+from fairlead.pools.serialization import calls, contexts, of_main, pickling
 from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.pools.serialization.failure import Failure
 from fairlead.pools.serialization.messages import Message, pickled
@@ -34,6 +34,7 @@ def main(
     surroundings: Surroundings,
 ) -> None:
     """``levels``: those of the parent's loggers, if log records are to go there."""
+    of_main.in_worker = True
     signal.signal(signal.SIGINT, _leave_it_to_the_parent)
     _end_with_the_parent()
     channel = Channel(end)
@@ -113,7 +114,7 @@ def _serve(send: SendMessage, word: SharedWord, message: Message) -> tuple[Any, 
     try:
         value = function(*args, **kwargs) if context is None else context.run(function, *args, **kwargs)
         if function is call_chunk:
-            kind, (parts, keep) = calls.RESULT, calls.pack_together(args[0], value)
+            kind, (parts, keep) = calls.RESULT, calls.pack_outcomes(args[0], value, again=True)
             kept = (args[0], value) if keep else None
         else:
             kind, parts = calls.pack_outcome(function, args, value)
@@ -136,7 +137,7 @@ def _with_progress(
     """What call_chunk is called with."""
 
     def send_part(outcomes: list[Any]) -> None:
-        send(calls.PART, calls.pack_outcomes(function, (outcomes, 0)))
+        send(calls.PART, calls.pack_outcomes(function, (outcomes, 0))[0])
 
     progress = ChunkProgress(word, items, suspects, send_part)
     return (function, progress.items, star), {"goes_on": progress.goes_on}
