@@ -9,9 +9,10 @@ could have changed inside.
 from __future__ import annotations
 
 import itertools
+import operator
 import pickle
 from collections.abc import Callable
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from fairlead.errors import SerializationError
@@ -124,11 +125,12 @@ def _pickled(function: Callable[..., Any]) -> bytes:
 def _uses(function: Callable[..., Any], depth: int) -> tuple[Any, ...] | None:
     """All that it takes along, one object after another; None: something of it may change inside."""
     assert isinstance(function, FunctionType)
-    used: list[Any] = [function.__code__, *(function.__defaults__ or ())]
-    if function.__kwdefaults__ or function.__dict__ or any(map(_is_code, function.__code__.co_consts)):
+    code, names = function.__code__, function.__globals__
+    has_inner = any(type(constant) is CodeType for constant in code.co_consts)
+    if has_inner or function.__kwdefaults__ or function.__dict__:
         return None
-    names = function.__globals__
-    used += [names[name] for name in function.__code__.co_names if name in names]
+    used: list[Any] = [code, *(function.__defaults__ or ())]
+    used += [names[name] for name in code.co_names if name in names]
     for cell in function.__closure__ or ():
         try:
             used.append(cell.cell_contents)
@@ -145,13 +147,5 @@ def _uses(function: Callable[..., Any], depth: int) -> tuple[Any, ...] | None:
     return tuple(used)
 
 
-def _is_code(constant: object) -> bool:
-    return hasattr(constant, "co_code")
-
-
 def _same(before: tuple[Any, ...], now: tuple[Any, ...] | None) -> bool:
-    return now is not None and len(before) == len(now) and all(map(_is, before, now))
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
+    return now is not None and len(before) == len(now) and all(map(operator.is_, before, now))

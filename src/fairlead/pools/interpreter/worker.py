@@ -31,7 +31,7 @@ UNREADABLE_HERE = 255
 KEPT_FUNCTIONS = 256
 
 COPIED = {type(None), bool, int, float, complex, str, bytes, bytearray}
-"""Types that the job queue copies, but for large integers."""
+"""Types that need no pickle; large integers, which do, can be read too."""
 
 
 def main(
@@ -131,7 +131,7 @@ def outcome(functions: Functions, call: tuple[Any, ...]) -> tuple[int, Any, Call
 
 
 def _native_or_apart(function: Callable[..., Any], outcomes: list[Any]) -> Any:
-    """What the job queue copies and every reader can read; else each pickled by itself."""
+    """What every reader can read; else each pickled by itself."""
     kinds = set(map(type, outcomes))
     if tuple in kinds:
         kinds.discard(tuple)
@@ -141,8 +141,9 @@ def _native_or_apart(function: Callable[..., Any], outcomes: list[Any]) -> Any:
     if kinds <= COPIED:
         return tuple(outcomes)
     from fairlead.pools.serialization.calls import each
+    from fairlead.pools.serialization.messages import pickled_plain
 
-    return each(function, outcomes)
+    return each(function, outcomes) if pickled_plain(outcomes) is None else outcomes
 
 
 def _unpack(functions: Functions, key: int, shipped: str | bytes) -> Callable[..., Any]:
@@ -196,14 +197,10 @@ def _loads(pickled: bytes) -> Any:
     return pickle.loads(pickled)
 
 
-def _dumps(value: object) -> bytes:
+def packed(error: BaseException) -> bytes:
     import pickle
 
-    return pickle.dumps(value, 5)
-
-
-def packed(error: BaseException) -> bytes:
-    return _dumps(_failure(error))
+    return pickle.dumps(_failure(error), 5)
 
 
 def _failure(error: BaseException) -> Any:

@@ -113,11 +113,9 @@ def _serve(send: SendMessage, word: SharedWord, message: Message) -> tuple[Any, 
         args, kwargs = _with_progress(send, word, *args)
     try:
         value = function(*args, **kwargs) if context is None else context.run(function, *args, **kwargs)
-        if function is call_chunk:
-            kind, (parts, keep) = calls.RESULT, calls.pack_outcomes(args[0], value, again=True)
-            kept = (args[0], value) if keep else None
-        else:
-            kind, parts = calls.pack_outcome(function, args, value)
+        kind, parts = calls.pack_outcome(function, args, value, together=True)
+        if function is call_chunk and parts.nbytes <= calls.KEPT_BYTES:
+            kept = args[0], value
         del value
     except BaseException as error:  # noqa: BLE001 - the task's
         kind, parts = calls.FAILED, pickled(Failure(error))
@@ -137,7 +135,7 @@ def _with_progress(
     """What call_chunk is called with."""
 
     def send_part(outcomes: list[Any]) -> None:
-        send(calls.PART, calls.pack_outcomes(function, (outcomes, 0))[0])
+        send(calls.PART, calls.pack_outcomes(function, (outcomes, 0)))
 
     progress = ChunkProgress(word, items, suspects, send_part)
     return (function, progress.items, star), {"goes_on": progress.goes_on}

@@ -73,7 +73,7 @@ def on_items(task: Task, chunk: ChunkCalls) -> tuple[Callable[..., Any], bool]:
 def items_of(task: Task, chunk: ChunkCalls) -> Any:
     if not chunk.apart:
         return chunk
-    return Apart([pickled_either_way(item, by_value=True) for item in chunk], _cannot_read(task))
+    return Apart.of([pickled_either_way(item, by_value=True) for item in chunk], _cannot_read(task))
 
 
 def _refuse(task: Task, error: BaseException) -> None:
@@ -140,11 +140,13 @@ def result_refused(function: object, value: Any, refusal: BaseException) -> Seri
     )
 
 
-def pack_outcome(function: Callable[..., Any], args: tuple[Any, ...], value: Any) -> tuple[int, Parts]:
+def pack_outcome(
+    function: Callable[..., Any], args: tuple[Any, ...], value: Any, *, together: bool = False
+) -> tuple[int, Parts]:
     """What a call came to, as a message; what cannot be sent is a failure, and in a chunk only of its own
     item."""
     if function is call_chunk:
-        return RESULT, pack_outcomes(args[0], value)[0]
+        return RESULT, pack_outcomes(args[0], value, together=together)
     try:
         return RESULT, pack_result(function, value)
     except Exception as error:  # noqa: BLE001 - what cannot be sent
@@ -152,26 +154,24 @@ def pack_outcome(function: Callable[..., Any], args: tuple[Any, ...], value: Any
 
 
 def pack_outcomes(
-    function: Callable[..., Any], value: tuple[list[Any], int], *, again: bool = False
-) -> tuple[Parts, bool]:
-    """What call_chunk returns, so that a result that cannot be read costs no other: of built-in types only,
-    or each pickled by itself. But that takes long: where they are small enough to be kept, and so sent
-    ``again``, objects of classes are pickled together.
-
-    Whether they may be asked for again.
-    """
+    function: Callable[..., Any], value: tuple[list[Any], int], *, together: bool = False
+) -> Parts:
+    """What call_chunk returns, so that a result that cannot be read costs no other: each is pickled by itself
+    if there are others than of built-in types. That takes long; ``together``: not if they are small enough to
+    be kept (KEPT_BYTES), because the worker may be asked for them again."""
     parts = pickled_plain(value)
-    if parts is not None or not again:
-        return parts or pack_each(function, value), False
-    try:
-        parts = pickled(value)
-    except Stopped:
-        raise
-    except BaseException:  # noqa: BLE001 - objects raise what they like when they are pickled
-        together = False
-    else:
-        together = parts.nbytes <= KEPT_BYTES
-    return parts if parts is not None and together else pack_each(function, value), together
+    if parts is not None:
+        return parts
+    if together:
+        try:
+            parts = pickled(value)
+            if parts.nbytes <= KEPT_BYTES:
+                return parts
+        except Stopped:
+            raise
+        except BaseException:  # noqa: BLE001 - objects raise what they like when they are pickled
+            pass
+    return pack_each(function, value)
 
 
 def pack_each(function: Callable[..., Any], value: tuple[list[Any], int]) -> Parts:
@@ -183,7 +183,7 @@ def each(function: Callable[..., Any], outcomes: list[Any]) -> Apart:
     if isinstance(function, ReadFirst):
         function = function.function
     parts = [pack_outcome(function, (), one)[1] for one in outcomes]
-    return Apart(parts, f"the result of {name_of(function)} cannot be read here")
+    return Apart.of(parts, f"the result of {name_of(function)} cannot be read here")
 
 
 def outcomes_of(value: Any) -> list[Any]:

@@ -72,11 +72,11 @@ class _PlainPickler(pickle.Pickler):
 
 
 def pickled_plain(value: Any) -> Parts | None:
-    """None: it is not of built-in types only, which every reader can read."""
+    """None: it is not of built-in types only, which every reader can read, or too deeply nested."""
     parts = Parts()
     try:
         _PlainPickler(parts, 5, buffer_callback=parts.keep).dump(value)
-    except _NotPlain:
+    except (_NotPlain, RecursionError):
         return None
     return parts
 
