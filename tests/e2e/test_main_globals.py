@@ -27,6 +27,9 @@ class Point:
     def scaled(self):
         return SCALE * self.x
 
+    def again(self):
+        return run(Point.scaled, [self])
+
     @property
     def tabled(self):
         return tabled(self.x)

@@ -71,12 +71,8 @@ class Shipping:
                 items = args if chunk is None else calls.items_of(task, chunk)
                 return pickling.dumps((items, kwargs, named), by_value=True)
 
-            return number, shipped, None, (None, None, star, calls.without_refused(task, pickled))
-        if chunk is not None:
-            args = tuple(chunk)
-        if kwargs or named is not None or star is not None:
-            return number, shipped, args, (kwargs or None, named, star, None)
-        return number, shipped, args, None
+            return number, shipped, None, None, None, star, calls.without_refused(task, pickled)
+        return number, shipped, args if chunk is None else tuple(chunk), kwargs or None, named, star, None
 
 
 def read_outcome(kind: int, value: Any) -> tuple[bool, Any]:

@@ -107,12 +107,16 @@ def _serve(slot: _native.WorkerSlot, most_tasks: int, idle_timeout: float | None
 
 def outcome(functions: Functions, call: tuple[Any, ...]) -> tuple[int, Any, Callable[..., Any] | None]:
     """Makes the call: what came of it, and the function. ``functions`` are those known already."""
-    kwargs = context = star = None
+    context = None
     try:
-        key, shipped, args, extra = call
+        key, shipped, args, kwargs, named, star, pickled = call
         function = functions.get(key) or _unpack(functions, key, shipped)
-        if extra is not None:
-            args, kwargs, context, star = _unpack_extra(args, extra)
+        if pickled is not None:
+            args, kwargs, named = _loads(pickled)
+        if named is not None:
+            from fairlead.pools.serialization.contexts import in_context
+
+            context = in_context(named)
     except Stopped:
         raise
     except BaseException as error:  # noqa: BLE001 - whatever unpickling runs
@@ -123,9 +127,7 @@ def outcome(functions: Functions, call: tuple[Any, ...]) -> tuple[int, Any, Call
             return CHUNK, (_native_or_apart(function, outcomes), spent_ns), function
         if context is not None:
             return RESULT, context.run(function, *args, **(kwargs or {})), function
-        if kwargs:
-            return RESULT, function(*args, **kwargs), function
-        return RESULT, function(*args), function
+        return RESULT, function(*args, **(kwargs or {})), function
     except BaseException as error:  # noqa: BLE001 - the task's
         return FAILED, packed(error), function
 
@@ -163,18 +165,6 @@ def _unpack(functions: Functions, key: int, shipped: str | bytes) -> Callable[..
             del functions[next(iter(functions))]
         functions[key] = function
     return function
-
-
-def _unpack_extra(args: Any, extra: tuple[Any, ...]) -> tuple[Any, Any, Any, bool | None]:
-    kwargs, named, star, pickled = extra
-    if pickled is not None:
-        args, kwargs, named = _loads(pickled)
-    context = None
-    if named is not None:
-        from fairlead.pools.serialization.contexts import in_context
-
-        context = in_context(named)
-    return args, kwargs, context, star
 
 
 def _by_value(function: Callable[..., Any] | None, value: Any, refusal: BaseException) -> tuple[int, bytes]:

@@ -16,7 +16,7 @@ import io
 import operator
 import pickle
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -54,8 +54,10 @@ class _Pickler(pickle.Pickler):
 
 def takes_along(value: Any) -> frozenset[str]:
     """Names of globals that go along with a function or class of ``__main__``."""
+    names = _read_by(value) if _is_found_by_name(value) else frozenset()
+    if not names:
+        return names
     scope = vars(sys.modules["__main__"])
-    names = _read_by(value) if _is_found_by_name(value) else ()
     return frozenset(name for name in names if name in scope and _differs(name, scope[name]))
 
 
@@ -67,6 +69,12 @@ def _is_found_by_name(value: Any) -> bool:
         return False
 
 
+def _name(value: Any) -> str:
+    """The global's in which it is."""
+    name: str = value.__qualname__
+    return name.partition(".")[0]
+
+
 @functools.lru_cache(1024)
 def _read_by(value: Any) -> frozenset[str]:
     """Names of globals that may be others in a worker: its own, and those that it reads."""
@@ -74,7 +82,7 @@ def _read_by(value: Any) -> frozenset[str]:
 
     stored, changed, _ = _facts()
     scope = vars(sys.modules["__main__"])
-    found = {value.__qualname__}
+    found = {_name(value)}
     seen: set[FunctionType] = set()
     left = [*_functions(value)]
     while left:
@@ -114,38 +122,40 @@ def _functions(value: Any) -> Iterator[FunctionType]:
 def _with_globals(value: Any, taken: frozenset[str]) -> Any:
     """What an object of the worker's main module is pickled as; ``taken`` are names that are going along."""
     names = takes_along(value) - taken
-    if not names:
+    pickles = _pickles(names, taken | names) if names else []
+    if not pickles:
         return NotImplemented
-    scope = vars(sys.modules["__main__"])
-    try:
-        values = _dumps({name: scope[name] for name in names}, taken | names)
-    except Exception:  # noqa: BLE001 - objects raise what they like when they are asked
-        return NotImplemented  # the worker's own will do
     _gone.update(names)
-    return _set_globals, (value.__qualname__, values)
+    return _set_globals, (value.__qualname__, pickles)
 
 
-def _dumps(values: dict[str, Any], taken: frozenset[str]) -> bytes:
+def _pickles(names: Iterable[str], taken: frozenset[str]) -> list[bytes]:
+    """Of globals: of all together, as they may refer to each other; or of each that can be sent."""
     import cloudpickle
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc] # cloudpickle has no types
         def reducer_override(self, value: Any) -> Any:
             named = issubclass(type(value), _NAMED) and _is_found_by_name(value)
-            if named and value.__qualname__ not in _facts()[0]:
+            if named and _name(value) not in _facts()[0]:
                 return _with_globals(value, taken)
             return super().reducer_override(value)
 
+    scope = vars(sys.modules["__main__"])
+    values = {name: scope[name] for name in names}
     with io.BytesIO() as file:
-        Pickler(file, 5).dump(values)
-        return file.getvalue()
+        try:
+            Pickler(file, 5).dump(values)
+        except Exception:  # noqa: BLE001 - objects raise what they like when they are asked
+            return [one for name in values for one in _pickles([name], taken)] if len(values) > 1 else []
+        return [file.getvalue()]
 
 
-def _set_globals(name: str, pickled: bytes) -> Any:
+def _set_globals(name: str, pickles: list[bytes]) -> Any:
     """The function or class of this name, once these are set."""
     main = sys.modules["__main__"]
     if not in_worker:
         return operator.attrgetter(name)(main)
-    values = pickle.loads(pickled)
+    values = {name: value for pickled in pickles for name, value in pickle.loads(pickled).items()}
     vars(main).update(values)
     found = operator.attrgetter(name)(main)
     for function in _functions(found):
