@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.ends
 
 PROGRAM = """
-import json, sys
+import functools, json, sys
 from dataclasses import dataclass
 
 SCALE = 1
@@ -23,6 +23,32 @@ CHANGED = []
 @dataclass
 class Point:
     x: int
+
+    def scaled(self):
+        return SCALE * self.x
+
+    def again(self):
+        return run(Point.scaled, [self])
+
+    @property
+    def tabled(self):
+        return tabled(self.x)
+
+class Far(Point):
+    pass
+
+def method(point):
+    return point.scaled() + point.tabled
+
+def twice(function):
+    @functools.wraps(function)
+    def called(n):
+        return 2 * function(n)
+    return called
+
+@twice
+def decorated(n):
+    return SCALE * n
 
 def undefined(n):
     return base * n
@@ -48,9 +74,18 @@ def instance(point):
 def constant(n):
     return LARGE[n]
 
-def set_up():
+def redefined(n):
+    return n
+
+def guarded(n):
+    return helper(Point(n))
+
+def set_to(n):
     global SCALE
-    SCALE = 10
+    SCALE = n
+
+def set_up():
+    set_to(10)
 
 FACTOR = None
 STATE = {{}}
@@ -78,6 +113,14 @@ if __name__ == "__main__":
     {set_scale}
     TABLE["scale"] = 10
     CHANGED += [4, 6]
+    import fractions
+
+    def helper(point):
+        return isinstance(point, Point) and float(fractions.Fraction(point.x, SCALE))
+
+    def redefined(n):
+        return SCALE * n
+
     run = calls(sys.argv[1])
     points = run(made, [1, 2])
     print(json.dumps({{
@@ -86,11 +129,16 @@ if __name__ == "__main__":
         "points": [isinstance(point, Point) and point.x for point in points],
         "initialised": sys.argv[1] != "processes" or run(initialised, [1], initializer=begin, initargs=(3,)),
         "instance": run(instance, points), "lambda": run(lambda n: SCALE * n, [1, 2]),
+        "method": run(method, points), "unbound": run(Point.scaled, points), "inherited": run(method, [Far(3)]),
+        "decorated": run(decorated, [1, 2]), "redefined": run(redefined, [1, 2]), "guarded": run(guarded, [5]),
+        "set again": [set_to(n) or run(scaled, [1]) for n in (7, 1)],
     }}))
 """
 RIGHT = {
     "undefined": [10, 20], "scaled": [10, 20], "inner": [[0, 10, 20]], "tabled": [10, 20], "filled": [10, 20],
     "constant": [1, 2], "initialised": [9], "points": [10, 20], "instance": [100, 200], "lambda": [10, 20],
+    "method": [200, 400], "unbound": [100, 200], "inherited": [60], "decorated": [20, 40], "redefined": [10, 20],
+    "guarded": [0.5], "set again": [[7], [1]],
 }  # fmt: skip
 
 
@@ -113,9 +161,9 @@ def test_globals_that_were_set_under_the_guard_go_along(kind: str, set_scale: st
 def test_function_that_reads_what_a_worker_has_goes_by_reference(tmp_path: Path) -> None:
     program = PROGRAM.format(set_scale="set_up()").partition("    run = calls")[0]
     (tmp_path / "main.py").write_text(
-        program + "    from fairlead.pools.serialization.of_main import goes_by_value\n"
+        program + "    from fairlead.pools.serialization.of_main import takes_along\n"
         "    functions = constant, set_up, scaled, inner, filled, tabled, initialised\n"
-        "    print([f.__name__ for f in functions if goes_by_value(f)])\n"
+        "    print([f.__name__ for f in functions if takes_along(f)])\n"
     )
     done = subprocess.run(
         [sys.executable, "main.py"], cwd=tmp_path, capture_output=True, text=True, check=True

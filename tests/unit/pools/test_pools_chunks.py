@@ -77,6 +77,21 @@ def test_result_that_cannot_be_read_costs_its_call_only(sending: Make, form: Any
     check(taken(form(sending(), call, list(range(ITEMS)))), call, SerializationError, said, begun=True)
 
 
+def nested(n: int) -> Any:
+    """A list that no pickler can follow, for one of the items."""
+    made: Any = n
+    for _ in range(200_000 if n == 2 else 0):
+        made = [made]
+    return made
+
+
+def test_result_that_is_nested_too_deeply_costs_its_call_only(sending: Make) -> None:
+    found = taken(sending().map(nested, range(5), chunksize=5))
+    assert isinstance(found[2], SerializationError)
+    assert "the result of nested(), a list, cannot be sent back" in str(found[2])
+    assert found[:2] + found[3:] == [0, 1, 3, 4]
+
+
 def test_all_of_them_in_one_chunk_and_in_pools_that_share_objects(make: Make, tmp_path: Path) -> None:
     lock = threading.Lock()
     items = [lock if n == 3 else BadThere(n) if n in {5, 6} else n for n in range(20)]

@@ -43,8 +43,9 @@ from fairlead.pools.interpreter import tracing
 from fairlead.pools.interpreter.serialization import Shipping, read_outcome, shipped
 from fairlead.pools.interpreter.worker import BEGUN, BROKEN, READY, RECORD, RESULT, UNREADABLE
 from fairlead.pools.serialization import records
-from fairlead.pools.serialization.calls import OF_THE_THREAD, read_again, unreadable
+from fairlead.pools.serialization.calls import read_again, unreadable
 from fairlead.pools.serialization.chunk_loss import lost as loss
+from fairlead.pools.serialization.pickling import OF_THE_THREAD
 
 _BOOT = """
 import sys

@@ -9,9 +9,10 @@ could have changed inside.
 from __future__ import annotations
 
 import itertools
+import operator
 import pickle
 from collections.abc import Callable
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from fairlead import _native
@@ -19,8 +20,8 @@ from fairlead.errors import SerializationError
 from fairlead.pools.engine.contract import Task
 from fairlead.pools.interpreter.worker import CHUNK, PICKLED, RESULT, UNREADABLE_HERE
 from fairlead.pools.serialization import calls, contexts, pickling
-from fairlead.pools.serialization.calls import OF_THE_THREAD, name_of, said
 from fairlead.pools.serialization.chunks import chunk_of
+from fairlead.pools.serialization.pickling import OF_THE_THREAD
 
 REMEMBERED = 128
 DEPTH = 3
@@ -59,32 +60,20 @@ class Shipping:
         return number, shipped
 
     def pack(self, task: Task, *, by_value: bool = False) -> tuple[Any, ...]:
-        """A call, as slot.py takes it. Raises SerializationError; of a chunk, items that cannot be sent end,
-        and the others are packed."""
-        function, args, kwargs = task.function, task.args, task.kwargs
-        star = None
-        if (chunk := chunk_of(task)) is not None:
-            function, _, star = args
-            args = tuple(chunk)
-        named = contexts.named(task)
-        if chunk is not None and chunk.apart:
-            function, items = calls.apart(task)
-            return 0, _pickled(function), None, (None, None, False, pickling.dumps((items, kwargs, named)))
+        """A call, as worker.py takes it. Raises SerializationError; of a chunk, items that cannot be sent
+        end, and the others are packed."""
+        args, kwargs, named = task.args, task.kwargs, contexts.named(task)
+        chunk = chunk_of(task)
+        function, star = (task.function, None) if chunk is None else calls.on_items(task, chunk)
         number, shipped = self.ship(function)
         if by_value:
-            import cloudpickle
 
-            try:
-                pickled = cloudpickle.dumps((args, kwargs, named), 5)
-            except OF_THE_THREAD:
-                raise
-            except BaseException as error:  # noqa: BLE001 - objects raise what they like when they are asked
-                calls.refuse(task, error)
-                return self.pack(task, by_value=True)
-            return number, shipped, None, (None, None, star, pickled)
-        if kwargs or named is not None or star is not None:
-            return number, shipped, args, (kwargs or None, named, star, None)
-        return number, shipped, args, None
+            def pickled() -> bytes:
+                items = args if chunk is None else calls.items_of(task, chunk)
+                return pickling.dumps((items, kwargs, named), by_value=True)
+
+            return number, shipped, None, None, None, star, calls.without_refused(task, pickled)
+        return number, shipped, args if chunk is None else tuple(chunk), kwargs or None, named, star, None
 
 
 def read_outcome(kind: int, value: Any) -> tuple[bool, Any]:
@@ -109,9 +98,11 @@ def shipped(what: str, function: Callable[..., object] | None, args: tuple[Any, 
     """Raises SerializationError."""
     if function is None:
         return None
-    import cloudpickle
 
-    return calls.shipped(what, function, lambda: _native.sharing(cloudpickle.dumps, (function, args)))
+    def dumps(call: tuple[Any, ...]) -> bytes:
+        return pickling.dumps(call, by_value=True)
+
+    return calls.shipped(what, function, lambda: _native.sharing(dumps, (function, args)))
 
 
 def _by_reference(function: Callable[..., Any]) -> str | bytes | None:
@@ -129,27 +120,18 @@ def _by_reference(function: Callable[..., Any]) -> str | bytes | None:
 
 
 def _pickled(function: Callable[..., Any]) -> bytes:
-    import cloudpickle
-
-    try:
-        pickled: bytes = cloudpickle.dumps(function, 5)
-    except OF_THE_THREAD:
-        raise
-    except BaseException as refusal:
-        raise SerializationError(
-            f"the function {name_of(function)} cannot be sent to a worker: {said(refusal)}"
-        ) from refusal
-    return pickled
+    return calls.shipped("function", function, lambda: pickling.dumps(function, by_value=True))
 
 
 def _uses(function: Callable[..., Any], depth: int) -> tuple[Any, ...] | None:
     """All that it takes along, one object after another; None: something of it may change inside."""
     assert isinstance(function, FunctionType)
-    used: list[Any] = [function.__code__, *(function.__defaults__ or ())]
-    if function.__kwdefaults__ or function.__dict__ or any(map(_is_code, function.__code__.co_consts)):
+    code, names = function.__code__, function.__globals__
+    has_inner = any(type(constant) is CodeType for constant in code.co_consts)
+    if has_inner or function.__kwdefaults__ or function.__dict__:
         return None
-    names = function.__globals__
-    used += [names[name] for name in function.__code__.co_names if name in names]
+    used: list[Any] = [code, *(function.__defaults__ or ())]
+    used += [names[name] for name in code.co_names if name in names]
     for cell in function.__closure__ or ():
         try:
             used.append(cell.cell_contents)
@@ -173,13 +155,5 @@ def _of_a_module(function: object) -> bool:
     return isinstance(function.__self__, ModuleType | type | None)
 
 
-def _is_code(constant: object) -> bool:
-    return hasattr(constant, "co_code")
-
-
 def _same(before: tuple[Any, ...], now: tuple[Any, ...] | None) -> bool:
-    return now is not None and len(before) == len(now) and all(map(_is, before, now))
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
+    return now is not None and len(before) == len(now) and all(map(operator.is_, before, now))

@@ -30,7 +30,7 @@ UNREADABLE_HERE = 255
 KEPT_FUNCTIONS = 256
 
 COPIED = {type(None), bool, int, float, complex, str, bytes, bytearray}
-"""Types that the job queue copies, but for large integers."""
+"""Types that need no pickle; large integers, which do, can be read too."""
 
 
 def main(
@@ -106,12 +106,16 @@ def _serve(slot: _native.WorkerSlot, most_tasks: int, idle_timeout: float | None
 
 def outcome(functions: Functions, call: tuple[Any, ...]) -> tuple[int, Any, Callable[..., Any] | None]:
     """Makes the call: what came of it, and the function. ``functions`` are those known already."""
-    kwargs = context = star = None
+    context = None
     try:
-        key, shipped, args, extra = call
+        key, shipped, args, kwargs, named, star, pickled = call
         function = functions.get(key) or _unpack(functions, key, shipped)
-        if extra is not None:
-            args, kwargs, context, star = _unpack_extra(args, extra)
+        if pickled is not None:
+            args, kwargs, named = _loads(pickled)
+        if named is not None:
+            from fairlead.pools.serialization.contexts import in_context
+
+            context = in_context(named)
     except Stopped:
         raise
     except BaseException as error:  # noqa: BLE001 - whatever unpickling runs
@@ -122,15 +126,13 @@ def outcome(functions: Functions, call: tuple[Any, ...]) -> tuple[int, Any, Call
             return CHUNK, (_native_or_apart(function, outcomes), spent_ns), function
         if context is not None:
             return RESULT, context.run(function, *args, **(kwargs or {})), function
-        if kwargs:
-            return RESULT, function(*args, **kwargs), function
-        return RESULT, function(*args), function
+        return RESULT, function(*args, **(kwargs or {})), function
     except BaseException as error:  # noqa: BLE001 - the task's
         return FAILED, packed(error), function
 
 
 def _native_or_apart(function: Callable[..., Any], outcomes: list[Any]) -> Any:
-    """What the job queue copies and every reader can read; else each pickled by itself."""
+    """What every reader can read; else each pickled by itself."""
     kinds = set(map(type, outcomes))
     if tuple in kinds:
         kinds.discard(tuple)
@@ -140,8 +142,9 @@ def _native_or_apart(function: Callable[..., Any], outcomes: list[Any]) -> Any:
     if kinds <= COPIED:
         return tuple(outcomes)
     from fairlead.pools.serialization.calls import each
+    from fairlead.pools.serialization.messages import pickled_plain
 
-    return each(function, outcomes)
+    return each(function, outcomes) if pickled_plain(outcomes) is None else outcomes
 
 
 def _unpack(functions: Functions, key: int, shipped: str | bytes) -> Callable[..., Any]:
@@ -163,34 +166,16 @@ def _unpack(functions: Functions, key: int, shipped: str | bytes) -> Callable[..
     return function
 
 
-def _unpack_extra(args: Any, extra: tuple[Any, ...]) -> tuple[Any, Any, Any, bool | None]:
-    kwargs, named, star, pickled = extra
-    if pickled is not None:
-        args, kwargs, named = _loads(pickled)
-    context = None
-    if named is not None:
-        from fairlead.pools.serialization.contexts import in_context
-
-        context = in_context(named)
-    return args, kwargs, context, star
-
-
 def _by_value(function: Callable[..., Any] | None, value: Any, refusal: BaseException) -> tuple[int, bytes]:
     """A reply that plain pickle has refused: by value, or why there is none."""
-    from fairlead.pools.serialization import pickling
+    from fairlead.pools.serialization import calls, pickling
 
     try:
-        return PICKLED, pickling.dumps(value)
+        return PICKLED, pickling.dumps(value, by_value=True)
     except Stopped:
         raise
     except BaseException:  # noqa: BLE001 - objects raise what they like when they are pickled
-        from fairlead.errors import SerializationError
-        from fairlead.pools.serialization.calls import said
-
-        name = f"{getattr(function, '__name__', None) or type(function).__name__}()"
-        error = SerializationError(
-            f"the result of {name}, a {type(value).__name__}, cannot be sent back: {said(refusal)}"
-        )
+        error = calls.result_refused(function, value, refusal)
         error.__cause__ = refusal
         return FAILED, packed(error)
 
@@ -201,14 +186,10 @@ def _loads(pickled: bytes) -> Any:
     return pickle.loads(pickled)
 
 
-def _dumps(value: object) -> bytes:
+def packed(error: BaseException) -> bytes:
     import pickle
 
-    return pickle.dumps(value, 5)
-
-
-def packed(error: BaseException) -> bytes:
-    return _dumps(_failure(error))
+    return pickle.dumps(_failure(error), 5)
 
 
 def _failure(error: BaseException) -> Any:

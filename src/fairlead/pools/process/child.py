@@ -15,7 +15,7 @@ from fairlead.pools.engine.worker_state import finalize, initialize
 from fairlead.pools.process.channel import Channel
 from fairlead.pools.process.progress import ChunkProgress, SharedWord
 from fairlead.pools.process.surroundings import Surroundings
-from fairlead.pools.serialization import calls, contexts, pickling
+from fairlead.pools.serialization import calls, contexts, of_main, pickling
 from fairlead.pools.serialization.chunks import call_chunk
 from fairlead.pools.serialization.failure import Failure
 from fairlead.pools.serialization.messages import Message, pickled
@@ -33,6 +33,7 @@ def main(
     surroundings: Surroundings,
 ) -> None:
     """``levels``: those of the parent's loggers, if log records are to go there."""
+    of_main.in_worker = True
     signal.signal(signal.SIGINT, _leave_it_to_the_parent)
     _end_with_the_parent()
     channel = Channel(end)
@@ -111,11 +112,9 @@ def _serve(send: SendMessage, word: SharedWord, message: Message) -> tuple[Any, 
         args, kwargs = _with_progress(send, word, *args)
     try:
         value = function(*args, **kwargs) if context is None else context.run(function, *args, **kwargs)
-        if function is call_chunk:
-            kind, (parts, keep) = calls.RESULT, calls.pack_together(args[0], value)
-            kept = (args[0], value) if keep else None
-        else:
-            kind, parts = calls.pack_outcome(function, args, value)
+        kind, parts = calls.pack_outcome(function, args, value, together=True)
+        if function is call_chunk and parts.nbytes <= calls.KEPT_BYTES:
+            kept = args[0], value
         del value
     except BaseException as error:  # noqa: BLE001 - the task's
         kind, parts = calls.FAILED, pickled(Failure(error))

@@ -129,21 +129,22 @@ class Apart:
 
     __slots__ = ("buffers", "said", "streams")
 
-    def __init__(self, parts: Iterable[Parts], said: str) -> None:
-        """``said``: what is to be said of one that cannot be read."""
-        self.streams: list[bytes] = []
-        self.buffers: dict[int, list[Any]] = {}
+    def __init__(self, streams: list[bytes], buffers: dict[int, list[Any]], said: str) -> None:
+        """``buffers``: of those that have some, by number. ``said``: of one that cannot be read."""
+        self.streams = streams
+        self.buffers = buffers
         self.said = said
-        for number, part in enumerate(parts):
-            self.streams.append(b"".join(part.stream))
-            if part.buffers:
-                self.buffers[number] = part.buffers
+
+    @classmethod
+    def of(cls, parts: list[Parts], said: str) -> Apart:
+        buffers = {number: part.buffers for number, part in enumerate(parts) if part.buffers}
+        return cls([b"".join(part.stream) for part in parts], buffers, said)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         from pickle import PickleBuffer
 
         buffers = {number: [*map(PickleBuffer, some)] for number, some in self.buffers.items()}
-        return _arrived, (self.streams, buffers, self.said)
+        return Apart, (self.streams, buffers, self.said)
 
     def __len__(self) -> int:
         return len(self.streams)
@@ -168,22 +169,7 @@ class Apart:
 
     def read(self) -> list[Any]:
         """All, with a Failure for each that cannot be read."""
-        return [self._read(load) for load in self]
-
-    @staticmethod
-    def _read(load: Callable[[], Any]) -> Any:
-        try:
-            return load()
-        except Stopped:
-            raise
-        except BaseException as error:  # noqa: BLE001 - the item's
-            return _failure(error)
-
-
-def _arrived(streams: list[bytes], buffers: dict[int, list[Any]], said: str) -> Apart:
-    arrived = object.__new__(Apart)
-    arrived.streams, arrived.buffers, arrived.said = streams, buffers, said
-    return arrived
+        return call_chunk(lambda load: load(), self, False)[0]
 
 
 class ReadFirst:

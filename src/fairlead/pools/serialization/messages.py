@@ -26,9 +26,11 @@ class Parts:
     """A pickle stream in the pieces that the pickler makes: large bytes are pieces by themselves, not
     copies."""
 
-    __slots__ = ("buffers", "stream", "write")
+    __slots__ = ("buffers", "by_value", "stream", "write")
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_value: bool = False) -> None:
+        self.by_value = by_value
+        """Functions and classes of this program are in it, not their names."""
         self.stream: list[Any] = []
         self.buffers: list[memoryview] = []
         self.write = self.stream.append
@@ -46,9 +48,16 @@ class Parts:
         return False
 
 
-def pickled(value: Any) -> Parts:
-    parts = Parts()
-    of_main.pickler(parts, parts.keep).dump(value)
+def pickled(value: Any, *, by_value: bool = False, whole: bool = False) -> Parts:
+    """``by_value``: by cloudpickle. ``whole``: with the buffers in the stream."""
+    parts = Parts(by_value=by_value)
+    keep = None if whole else parts.keep
+    if by_value:
+        import cloudpickle
+
+        cloudpickle.Pickler(parts, 5, buffer_callback=keep).dump(value)
+    else:
+        of_main.pickler(parts, keep).dump(value)
     return parts
 
 
@@ -63,11 +72,11 @@ class _PlainPickler(pickle.Pickler):
 
 
 def pickled_plain(value: Any) -> Parts | None:
-    """None: it is not of built-in types only, which every reader can read."""
+    """None: it is not of built-in types only, which every reader can read, or too deeply nested."""
     parts = Parts()
     try:
         _PlainPickler(parts, 5, buffer_callback=parts.keep).dump(value)
-    except _NotPlain:
+    except (_NotPlain, RecursionError):
         return None
     return parts
 

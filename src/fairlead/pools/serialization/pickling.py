@@ -5,20 +5,29 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-from fairlead.pools.serialization import of_main
+from fairlead.pools.engine.stopped import Stopped
+from fairlead.pools.serialization.messages import Parts, pickled
+
+OF_THE_THREAD = (KeyboardInterrupt, Stopped)
+"""Meant for the thread that pickles; whatever else comes out of pickling is an object's."""
 
 loads = pickle.loads
 
 
-def dumps(value: Any) -> bytes:
-    """Raises what pickle says of it if neither can."""
+def pickled_either_way(value: Any, *, by_value: bool = False, whole: bool = False) -> Parts:
+    """Tries the given way first. Raises what is said of it then if neither works."""
     try:
-        return of_main.dumps(value)
-    except Exception as refusal:  # noqa: BLE001 - objects raise what they like when they are asked
+        return pickled(value, by_value=by_value, whole=whole)
+    except OF_THE_THREAD:
+        raise
+    except BaseException as refusal:  # noqa: BLE001 - objects raise what they like when they are asked
         try:
-            import cloudpickle
-
-            pickled: bytes = cloudpickle.dumps(value, 5)
-        except Exception:  # noqa: BLE001 - the plain refusal says more
+            return pickled(value, by_value=not by_value, whole=whole)
+        except OF_THE_THREAD:
+            raise
+        except BaseException:  # noqa: BLE001 - as above
             raise refusal from None
-        return pickled
+
+
+def dumps(value: Any, *, by_value: bool = False) -> bytes:
+    return b"".join(pickled_either_way(value, by_value=by_value, whole=True).stream)
