@@ -138,10 +138,10 @@ def test_initializer_that_is_a_coroutine_function_is_cancelled_with_the_pool() -
 
 def test_initializer_that_is_interrupted_at_the_end_is_no_reason_for_a_broken_pool(tmp_path: Path) -> None:
     begun = tmp_path / "begun"
-    pool = ThreadPool(1, initializer=announce_and_spin, initargs=(str(begun),), interrupt=True)
+    pool = ThreadPool(1, "interrupted", announce_and_spin, (str(begun),), interrupt=True)
     future = pool.submit(square, 2)
     until(begun.exists)
-    thread = next(thread for thread in threading.enumerate() if thread.name.startswith("ThreadPool"))
+    thread = next(thread for thread in threading.enumerate() if thread.name.startswith("interrupted"))
     pool.terminate()
     thread.join(PATIENCE_S)
     assert not thread.is_alive()
