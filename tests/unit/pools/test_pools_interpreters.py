@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 import threading
-import tracemalloc
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -326,6 +325,8 @@ def test_tracing_of_memory_crashes_no_program(when: str, tmp_path: Path) -> None
 
 @pytest.mark.skipif(sys.version_info >= (3, 15), reason="interpreters and tracemalloc get on there")
 def test_worker_that_is_needed_while_memory_is_traced_breaks_the_pool() -> None:
+    import tracemalloc  # not in workers, which import this file
+
     with InterpreterPool(1, max_tasks_per_child=1) as pool:
         assert pool.submit(square, 3).result() == 9
         tracemalloc.start()
