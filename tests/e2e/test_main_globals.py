@@ -27,9 +27,6 @@ class Point:
     def scaled(self):
         return SCALE * self.x
 
-    def again(self):
-        return run(Point.scaled, [self])
-
     @property
     def tabled(self):
         return tabled(self.x)
@@ -129,16 +126,18 @@ if __name__ == "__main__":
         "points": [isinstance(point, Point) and point.x for point in points],
         "initialised": sys.argv[1] != "processes" or run(initialised, [1], initializer=begin, initargs=(3,)),
         "instance": run(instance, points), "lambda": run(lambda n: SCALE * n, [1, 2]),
-        "method": run(method, points), "unbound": run(Point.scaled, points), "inherited": run(method, [Far(3)]),
-        "decorated": run(decorated, [1, 2]), "redefined": run(redefined, [1, 2]), "guarded": run(guarded, [5]),
+        "method": run(method, points), "unbound": run(Point.scaled, points),
+        "inherited": run(method, [Far(3)]),
+        "decorated": run(decorated, [1, 2]), "redefined": run(redefined, [1, 2]),
+        "guarded": run(guarded, [5]),
         "set again": [set_to(n) or run(scaled, [1]) for n in (7, 1)],
     }}))
 """
 RIGHT = {
     "undefined": [10, 20], "scaled": [10, 20], "inner": [[0, 10, 20]], "tabled": [10, 20], "filled": [10, 20],
     "constant": [1, 2], "initialised": [9], "points": [10, 20], "instance": [100, 200], "lambda": [10, 20],
-    "method": [200, 400], "unbound": [100, 200], "inherited": [60], "decorated": [20, 40], "redefined": [10, 20],
-    "guarded": [0.5], "set again": [[7], [1]],
+    "method": [200, 400], "unbound": [100, 200], "inherited": [60], "decorated": [20, 40],
+    "redefined": [10, 20], "guarded": [0.5], "set again": [[7], [1]],
 }  # fmt: skip
 
 
@@ -169,3 +168,34 @@ def test_function_that_reads_what_a_worker_has_goes_by_reference(tmp_path: Path)
         [sys.executable, "main.py"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert done.stdout == "['scaled', 'inner', 'filled', 'tabled']\n"
+
+
+CHANGING = """
+import sys, threading
+from fairlead.pools import ProcessPool
+
+class Held:
+    def scaled(self, n):
+        return SCALE * n
+
+    def locked(self):
+        with lock:
+            pass
+
+if __name__ == "__main__":
+    lock = threading.Lock()
+    with ProcessPool(1, sys.argv[1]) as pool:
+        for SCALE in (1, 10, 1):
+            print(*pool.map(Held().scaled, [2, 3]))
+"""
+
+
+@pytest.mark.parametrize("method", ["forkserver", "spawn", "fork"])
+def test_each_call_finds_the_value_of_its_time_also_beside_what_cannot_be_pickled(
+    method: str, tmp_path: Path
+) -> None:
+    (tmp_path / "main.py").write_text(CHANGING)
+    done = subprocess.run(
+        [sys.executable, "main.py", method], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "2 3\n20 30\n2 3\n"
