@@ -11,7 +11,7 @@ from typing import Any
 
 import poolchunks
 import pytest
-from poolchunks import BadBack, BadThere, Noted, Outcomes, taken
+from poolchunks import BadBack, BadThere, Noted, Outcomes, never_in_parts, taken
 from poolkinds import KINDS, Make
 from pooltasks import ReadAfter, negative_raises, square
 
@@ -143,7 +143,7 @@ def test_call_that_ends_its_worker_loses_what_was_done_and_nothing_that_was_not(
 
 
 def test_error_says_how_many_calls_were_taken_along_and_why(tmp_path: Path) -> None:
-    with ProcessPool(1) as pool:
+    with ProcessPool(1, initializer=never_in_parts) as pool:
         found = taken(pool.map(Noted(tmp_path / "log", dies=2), range(5), chunksize=5))
         assert found[3:] == [3, 4]
         for n in (0, 1):
@@ -181,7 +181,7 @@ class Dies:
 def test_with_retries_only_the_call_that_ends_its_worker_can_be_lost(dies: str, tmp_path: Path) -> None:
     always = dies == "always"
     call = Noted(tmp_path / "log", **{"dies" if always else "dies_once": BAD})
-    with ProcessPool(2) as pool:
+    with ProcessPool(2, initializer=never_in_parts) as pool:
         found = taken(pool.with_options(retries=1).map(call, range(ITEMS), chunksize=20))
     assert [n for n, one in enumerate(found) if isinstance(one, WorkerDiedError)] == ([BAD] if always else [])
     assert [one for one in found if isinstance(one, int)] == [
