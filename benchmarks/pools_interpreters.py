@@ -29,7 +29,6 @@ from typing import Any
 
 import harness
 import pool_loops
-from interpreter_calls import CallPool
 from subjects.calls import fib, length
 
 from fairlead.pools import InterpreterPool
@@ -37,7 +36,6 @@ from fairlead.pools import InterpreterPool
 WORKERS = 2
 THEIRS = "InterpreterPoolExecutor"
 OURS = "InterpreterPool"
-CALL = "a call of _interpreters each"
 
 
 @contextmanager
@@ -46,7 +44,7 @@ def made(mode: str) -> Iterator[Any]:
         with concurrent.futures.InterpreterPoolExecutor(WORKERS) as pool:  # type: ignore[attr-defined]
             yield pool
     else:
-        with InterpreterPool(WORKERS) if mode == OURS else CallPool(WORKERS) as ours:
+        with InterpreterPool(WORKERS) as ours:
             yield ours
 
 
@@ -99,9 +97,7 @@ def main() -> None:
     ]  # fmt: skip
     targets.append(harness.Target("fib speed-up", OURS, at_least=1.8))
     rows = [
-        harness.Row(
-            "interpreters", lambda mode: measure(mode, quick=options.quick), (THEIRS, OURS, CALL), targets
-        )
+        harness.Row("interpreters", lambda mode: measure(mode, quick=options.quick), (THEIRS, OURS), targets)
     ]
     asked = [row for row in rows if options.only in row.name]
     harness.run("What does giving work to interpreters cost?", asked, options)
