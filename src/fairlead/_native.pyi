@@ -274,6 +274,13 @@ def dropped_hook(kind: type[BaseException], otherwise: Callable[[Any], object], 
     callback, raises it once more. All others are left to ``otherwise``.
     """
 
+def keep_interpreter(interpreter: int, timeout: float, /) -> bool:
+    """At the program's end: no thread runs Python in this interpreter any more, and CPython does not end it,
+    which would crash when a thread comes back to it from a call into C. Without a GIL, the former does not
+    hold. Waits so many seconds, -1 for as long as it takes, for the interpreter's GIL; False: it was not to
+    be had within the time.
+    """
+
 def interpreter() -> int:
     """The number of this interpreter."""
 

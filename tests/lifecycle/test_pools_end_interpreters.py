@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(sys.version_info < (3, 13), reason="there are in
 SUPPORT = Path(__file__).parents[1] / "support"
 
 START = """
-import sys, threading
+import sys, threading, time
 from pathlib import Path
 sys.path.insert(0, {support!r})
 from pooltasks import announce_and_spin
@@ -29,13 +29,13 @@ def leave_a_thread(seconds):
     import threading, time
     threading.Thread(target=time.sleep, args=(seconds,)).start()
 
-def sleep_as_often_as_it_is_stopped(path):
+def sleep_as_often_as_it_is_stopped(path, seconds=600):
     import time
     from pathlib import Path
     while True:
         try:
             Path(path).touch()
-            time.sleep(600)
+            time.sleep(seconds)
         except BaseException:
             pass
 
@@ -129,6 +129,29 @@ def test_program_ends_beside_a_worker_that_cannot_be_stopped(tmp_path: Path) -> 
     with program(tmp_path, BUSY + "assert future.cancel()") as process:
         _, said = process.communicate(timeout=100)
     assert (process.returncode, said) == (0, "")
+
+
+RETURNING = """
+shutdown.PATIENCE_S = 0.05
+pool = InterpreterPool(4)
+futures = [pool.submit(sleep_as_often_as_it_is_stopped, f"begun {n}", 0.02 * (n + 1)) for n in range(4)]
+for n in range(4):
+    until(Path(f"begun {n}").exists)
+assert all([future.cancel() for future in futures])
+
+class LongEnd:
+    def __del__(self, sleep=time.sleep):
+        sleep(0.3)  # meanwhile the workers' calls into C return
+
+kept = LongEnd()
+sys.exit(3)
+"""
+
+
+def test_call_into_c_that_returns_as_its_program_ends_does_no_harm(tmp_path: Path) -> None:
+    with program(tmp_path, RETURNING) as process:
+        _, said = process.communicate(timeout=100)
+    assert (process.returncode, said) == (3, "")
 
 
 def test_ctrl_c_ends_a_program_beside_a_task_that_cannot_be_stopped(tmp_path: Path) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import sys
 import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -26,11 +25,10 @@ from fairlead.pools.engine.contract import Counts, Options, Task, broken
 from fairlead.pools.engine.future import Future
 from fairlead.pools.engine.scheduler import Engine
 from fairlead.pools.engine.worker_manager import WorkerManager
-from fairlead.pools.executor.base import Pool, checked, checked_callable
+from fairlead.pools.executor.base import Pool, checked, checked_callable, checked_seconds
 from fairlead.pools.serialization import calls, function, pickling
 from fairlead.pools.serialization.chunks import ChunkCalls, call_chunk
 from fairlead.pools.serialization.failure import Failure
-from fairlead.pools.threads import ThreadWorker
 
 T = TypeVar("T")
 
@@ -59,6 +57,7 @@ class AutoPool(Pool):
         initializer: called in each worker before its first task, and in the thread of the first calls.
         thread_name_prefix: of the threads that it starts.
         finalizer: called in each worker after its last task, and in the thread of the first calls.
+        start_timeout: seconds that a worker's start may take; then the pool is broken. None for no limit.
     """
 
     _engine: _Auto
@@ -71,12 +70,17 @@ class AutoPool(Pool):
         initargs: tuple[Any, ...] = (),
         *,
         finalizer: Callable[[], object] | None = None,
+        start_timeout: float | None = None,
     ) -> None:
         checked_callable(initializer=initializer, finalizer=finalizer)
+        checked_seconds("start_timeout", start_timeout)
         if max_workers is not None:
             checked("max_workers", max_workers)
-        hooks = {"initializer": initializer, "initargs": initargs, "finalizer": finalizer}
-        self._begin(_Auto(max_workers, hooks, thread_name_prefix))
+        options = {
+            "thread_name_prefix": thread_name_prefix, "initializer": initializer, "initargs": initargs,
+            "finalizer": finalizer, "start_timeout": start_timeout,
+        }  # fmt: skip
+        self._begin(_Auto(max_workers, options))
 
     def _submit(
         self,
@@ -95,46 +99,25 @@ class AutoPool(Pool):
         return self._engine.decided()
 
 
-class _Scout(ThreadWorker):
-    """Makes the first calls, under the eyes of a meter."""
-
-    __slots__ = ("meter", "results")
-
-    def __init__(
-        self,
-        hooks: dict[str, Any],
-        meter: CallMeter,
-        results: list[Any],
-    ) -> None:
-        super().__init__(**hooks, interrupt=False)
-        self.meter = meter
-        self.results = results
-
-    def run(self, task: Task) -> Any:
-        self.meter.begin()
-        try:
-            value = super().run(task)
-        finally:
-            self.meter.end()
-        self.results[:] = (value,)
-        return value
-
-
 class _Auto(Engine):
-    """Keeps tasks until it is decided, and hands them over to the chosen engine then."""
+    """Keeps tasks until it is decided, and hands them over then: to the threads, one of which has made the
+    first calls, or to another kind's engine, beside which threads make the calls that must not go there."""
 
     kind = "auto"
     sends = True
 
-    def __init__(self, workers: int | None, hooks: dict[str, Any], name: str) -> None:
+    def __init__(self, workers: int | None, options: dict[str, Any]) -> None:
         self.choice: Choice | None = None
         self.chosen: Engine | None = None
         self._given = workers
-        self._hooks = hooks
-        self._prefix = name
+        self._options = options
         self._pending: deque[Task] = deque()
         self._engines: list[Engine] = []
-        """What tasks are handed over to: the engine of the first calls, and the chosen one."""
+        """What tasks are handed over to: the threads, and the chosen one."""
+        threads = self._made("threads", workers, idle_timeout=LINGER_S)
+        assert isinstance(threads, WorkerManager)
+        self._threads = threads
+        self._most_threads, threads.workers = threads.workers, 1
         self._thread: threading.Thread | None = None
         self._meter = CallMeter()
         self._results: list[Any] = []
@@ -142,13 +125,11 @@ class _Auto(Engine):
         """What was asked for before it was decided is asked of the chosen engine, too."""
         self._asked = 0
         """Workers that answered whether they have all as this process has it: no calls of the user's."""
-        self._others: Engine | None = None
-        """Threads, for calls that must not go to the chosen workers."""
-        self._pools: list[Pool] = []
         self._known = KnownFunctions()
         if rules.no_interpreters() is None:
             self.task_type = self._tasks_for_interpreters()
-        super().__init__(machine.cores().usable if workers is None else workers, name or "AutoPool")
+        name = options["thread_name_prefix"] or "AutoPool"
+        super().__init__(machine.cores().usable if workers is None else workers, name)
 
     # what the executor calls
 
@@ -160,14 +141,7 @@ class _Auto(Engine):
         chosen = self.chosen
         if chosen is None or not chosen.sends or self._closed:
             return chosen
-        return chosen if self._known.may_go(called, args, kwargs) else self._threads()
-
-    def _threads(self) -> Engine:
-        with self._lock:
-            if self._others is None:
-                workers = self._given or machine.cores().usable
-                self._others = self._made("threads", workers, idle_timeout=LINGER_S)
-            return self._others
+        return chosen if self._known.may_go(called, args, kwargs) else self._threads
 
     def _tasks_for_interpreters(self) -> type[Task]:
         """Tasks that threads make after all, where an interpreter could not import what they need."""
@@ -191,13 +165,12 @@ class _Auto(Engine):
 
     def _in_threads(self, task: Task) -> bool:
         """Has threads make a call that an interpreter could not; whether they do."""
-        threads = self._threads()
-        if task.future._engine is threads or not task.future.hand_over(threads):
+        if task.future._engine is self._threads or not task.future.hand_over(self._threads):
             return False
         self._known.remember(function_of(task.function, task.args), None)
         task.attempts = 0
         try:
-            threads.enqueue(task)
+            self._threads.enqueue(task)
         except (PoolClosedError, BrokenPoolError):
             return False
         return True
@@ -209,12 +182,12 @@ class _Auto(Engine):
             for place, one in enumerate(outcomes)
             if isinstance(one, Failure) and isinstance(one.error, ModuleRefusedError)
         ]
-        if not refused or task.future._engine is self._others:
+        if not refused or task.future._engine is self._threads:
             return False
         function, chunk, star = task.args
         again = (function, ChunkCalls([chunk.left[0][place] for place in refused]), star)
         rest = Task(Future(), call_chunk, again, {}, task.options)
-        rest.future.attach(self._threads(), rest)
+        rest.future.attach(self._threads, rest)
 
         def done(future: Future[Any]) -> None:
             if not future.cancelled() and future.exception() is None:
@@ -224,24 +197,40 @@ class _Auto(Engine):
 
         self._known.remember(function, None)
         try:
-            self._threads().enqueue(rest)
+            self._threads.enqueue(rest)
         except (PoolClosedError, BrokenPoolError):
             return False
         rest.future.listen(done)
         return True
 
     def enqueue(self, task: Task) -> None:
-        if self.chosen is None:
-            with self._lock:
-                self._check_open()
-                if self.chosen is None:
-                    self._pending.append(task)
-                    if self._thread is None:
-                        self._thread = shutdown.thread(self._decide, task, f"{self._name}-choice")
-                        self._thread.start()
-                    return
-        if task.future.hand_over(self.chosen):  # it was made before that was chosen
-            self.chosen.enqueue(task)
+        chosen = self.chosen or self._chosen_or_kept(task)
+        if chosen is not None and task.future.hand_over(chosen):  # it was made before that was chosen
+            chosen.enqueue(task)
+
+    def _chosen_or_kept(self, task: Task) -> Engine | None:
+        """What was chosen meanwhile, or is now for a function that makes coroutines; None: the task is kept
+        until it is decided."""
+        with self._lock:
+            self._check_open()
+            if self.chosen is None and self._thread is None and self._is_coroutines(task):
+                choice = choose(self._facts(task, Sharing(task.function), []))
+                self._settle(choice, self._made("async", self._given))
+            if self.chosen is None:
+                self._pending.append(task)
+            if self.chosen is None and self._thread is None:
+                self._thread = shutdown.thread(self._decide, task, f"{self._name}-choice")
+                try:
+                    with self._threads._lock:  # now: CPython 3.12.0 to 3.12.2 starts none at a program's end
+                        if self._options["start_timeout"] is not None:
+                            self._threads._start_watch()
+                        self._threads._add_slot()
+                    self._thread.start()
+                except RuntimeError as error:
+                    self._thread = None
+                    self._pending.pop()
+                    raise broken(f"no thread can be started to choose a kind: {error}", error) from error
+            return self.chosen
 
     def _pass_on(self, task: Task, engine: Engine) -> None:
         """As ``enqueue``, for a task whose submission is over."""
@@ -293,12 +282,11 @@ class _Auto(Engine):
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         if not super().join(timeout):
             return False
-        if not all(self._joined(engine, deadline) for engine in self._engines if engine is not self._others):
+        others = [engine for engine in self._engines if engine is not self._threads]
+        if not all(self._joined(engine, deadline) for engine in others):
             return False
-        if self._others is None:  # made until then, for what interpreters cannot do
-            return True
-        self._others.close()
-        return self._joined(self._others, deadline)
+        self._threads.close()  # not before: they make what interpreters cannot
+        return self._joined(self._threads, deadline)
 
     @staticmethod
     def _joined(engine: Engine, deadline: float) -> bool:
@@ -349,40 +337,39 @@ class _Auto(Engine):
             return
         while True:
             with self._lock:
-                if not self._pending:  # and from now on all goes there directly
-                    self.kind, self.workers = chosen.kind, chosen.workers
-                    self.call_cost_s = chosen.call_cost_s
-                    self.choice, self.chosen = choice, chosen
-                    if self._closed:
-                        chosen.close()
+                if not self._pending:
+                    self._settle(choice, chosen)
                     break
                 task = self._pending.popleft()
             there = not chosen.sends or self._known.may_go(task.function, task.args, task.kwargs)
-            self._pass_on(task, chosen if there else self._threads())
+            self._pass_on(task, chosen if there else self._threads)
         if self._cancels:  # written before the engines are looked at, as the engine is before this
             chosen.cancel_queued()
         if self._terminated:
             chosen.terminate()
 
+    def _settle(self, choice: Choice, chosen: Engine) -> None:
+        """With the lock held: from now on all goes there directly."""
+        self.kind, self.workers, self.call_cost_s = chosen.kind, chosen.workers, chosen.call_cost_s
+        self.choice, self.chosen = choice, chosen
+        if self._closed:
+            chosen.close()
+
     def _choose(self, first: Task) -> tuple[Choice, Engine]:
         called = function_of(first.function, first.args)
-        if self._is_coroutines(first):
-            choice = choose(self._facts(first, None, lambda: None))
-            return choice, self._made(str(choice.kind), self._given or choice.workers)
-        before = set(sys.modules)
         sharing = Sharing(called)
         with self._lock:
             tasks = [one for one in (first, *self._pending) if function_of(one.function, one.args) is called]
         made = [call for one in tasks for call in calls_of(one.function, one.args, one.kwargs)]
+        before = set(sys.modules)
         sample = self._look()
         sharing.imports |= {name.partition(".")[0] for name in set(sys.modules) - before}
-        facts = self._facts(first, sample, lambda: sharing.doubt(made), sharing.imports)
+        facts = self._facts(first, sharing, made, sample)
         choice = choose(facts)
-        while True:
-            forward = {"forward_logging": True} if sharing.logs and choice.kind != "threads" else {}
-            chosen = self._made(str(choice.kind), self._given or choice.workers, **forward)
-            if not chosen.sends:
-                return choice, chosen
+        while choice.kind != "threads":
+            self._threads.workers = self._given or machine.cores().usable
+            forward = {"forward_logging": True} if sharing.logs else {}
+            chosen = self._made(choice.kind, self._given or choice.workers, **forward)
             refusal = self._tried(chosen, sharing)
             if refusal is None:
                 if chosen.kind == "interpreters":
@@ -395,6 +382,9 @@ class _Auto(Engine):
                 choice = choose(facts)
             else:
                 choice = in_threads(facts.cores, choice.reasons[0], refusal)
+        self._threads.workers = self._given or choice.workers or self._most_threads
+        self._threads._idle_timeout = None
+        return choice, self._threads
 
     def _tried(self, chosen: Engine, sharing: Sharing) -> str | None:
         """What a worker says against making the calls there; None if it has all as this process has it."""
@@ -414,74 +404,70 @@ class _Auto(Engine):
         return function.makes_coroutines(function_of(task.function, task.args))
 
     def _look(self) -> CallSample | None:
-        """Has the first calls made, and looks at them."""
-        scout = WorkerManager(
-            "threads", 1, lambda: _Scout(self._hooks, self._meter, self._results),
-            name=f"{self._name}-first", in_thread=True, call_cost_s=5e-6,
-        )  # fmt: skip
-        self._engines.append(scout)
-        shutdown.forget(scout)
+        """Has the first calls made, one after another, and looks at them."""
         until = math.inf
         sample = None
-        with contextlib.closing(scout):
-            for _ in range(CALLS):
-                with self._lock:
-                    if not self._pending:
-                        break
-                    task = self._pending.popleft()
-                self._meter.expect()
-                self._pass_on(task, scout)
-                if until == math.inf:  # the initializer may take its time, and so may a thread without a core
-                    while not (self._meter.has_begun or task.future.done()):
-                        time.sleep(NAP_S)
-                    until = time.monotonic() + LOOK_S
-                sample = self._meter.watch(max(until - time.monotonic(), 0.0)) or sample
-                if time.monotonic() >= until:
+        for _ in range(CALLS):
+            with self._lock:
+                if not self._pending:
                     break
+                task = self._pending.popleft()
+            self._meter.expect()
+            made, task.function = task.function, self._metered(task.function)
+            self._pass_on(task, self._threads)
+            if until == math.inf:  # the initializer may take its time, and so may a thread without a core
+                while not (self._meter.has_begun or task.future.done()):
+                    time.sleep(NAP_S)
+                if self._threads._broken is not None:
+                    raise self._threads._broken
+                until = time.monotonic() + LOOK_S
+            sample = self._meter.watch(max(until - time.monotonic(), 0.0)) or sample
+            task.function = made
+            if time.monotonic() >= until:
+                break
         return sample
 
+    def _metered(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Makes the call under the eyes of the meter."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self._meter.begin()
+            try:
+                value = function(*args, **kwargs)
+            finally:
+                self._meter.end()
+            self._results[:] = (value,)
+            return value
+
+        return call
+
     def _facts(
-        self,
-        task: Task,
-        sample: CallSample | None,
-        shares: Callable[[], str | None],
-        imports: Iterable[str] = (),
+        self, task: Task, sharing: Sharing, made: list[Any], sample: CallSample | None = None
     ) -> ChoiceFacts:
+        """``made``: the arguments of its calls that are known."""
         called = function_of(task.function, task.args)
+
+        def refusals() -> Mapping[str, str]:
+            values = [value for args, _ in calls_of(task.function, task.args, task.kwargs) for value in args]
+            return function.refusals(
+                function.importable({*function.modules(called, values), *sharing.imports})
+            )
+
         return ChoiceFacts(
-            cores=machine.cores().usable,
-            gil=rules.has_gil(),
-            makes_coroutines=self._is_coroutines(task),
-            sample=sample,
-            alone=task.function is not call_chunk,
-            cannot_be_sent=lambda: self._refusal(task),
-            shares=shares,
-            no_interpreters=rules.no_interpreters(),
-            refusals=lambda: function.refusals(
-                function.importable(
-                    {
-                        *function.modules(
-                            called,
-                            [
-                                value
-                                for args, _ in calls_of(task.function, task.args, task.kwargs)
-                                for value in args
-                            ],
-                        ),
-                        *imports,
-                    }
-                )
-            ),
-        )
+            cores=machine.cores().usable, gil=rules.has_gil(), makes_coroutines=self._is_coroutines(task),
+            sample=sample, alone=task.function is not call_chunk, cannot_be_sent=lambda: self._refusal(task),
+            shares=lambda: sharing.doubt(made), no_interpreters=rules.no_interpreters(), refusals=refusals,
+        )  # fmt: skip
 
     def _refusal(self, task: Task) -> str | None:
         try:
             calls.pack(task)
             for value in self._results:
                 calls.pack_result(function_of(task.function, task.args), value)
-            begin, end = self._hooks["initializer"], self._hooks["finalizer"]
+            begin, end = self._options["initializer"], self._options["finalizer"]
             if begin is not None:
-                calls.shipped("initializer", begin, lambda: pickling.dumps((begin, self._hooks["initargs"])))
+                given = begin, self._options["initargs"]
+                calls.shipped("initializer", begin, lambda: pickling.dumps(given))
             if end is not None:
                 calls.shipped("finalizer", end, lambda: pickling.dumps(end))
         except SerializationError as refusal:
@@ -489,11 +475,10 @@ class _Auto(Engine):
         return None
 
     def _made(self, kind: str, workers: int | None, **given: Any) -> Engine:
-        made = make(kind, workers, **self._hooks, thread_name_prefix=self._prefix, **given)
+        made = make(kind, workers, **self._options, **given)
         engine = made._engine
-        assert isinstance(engine, Engine)
-        self._pools.append(made)
-        shutdown.forget(engine)  # it is ended by this
+        made._at_end.detach()  # this engine ends it, and not its pool, nor the program
+        shutdown.forget(engine)
         self._engines.append(engine)
         if self._terminated:  # asked once the engine can be found by terminate()
             engine.terminate()

@@ -244,7 +244,7 @@ def test_first_call_is_looked_at_once_it_has_begun(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(CallMeter, "watch", lambda meter, _: looks.append(meter.has_begun))
     with pool(initializer=begins.wait) as chosen:
         first = chosen.submit(square, 3)
-        until(lambda: chosen._engine._engines)
+        until(lambda: chosen._engine._threads._slots)
         begins.set()
         assert first.result() == 9
         assert chosen.choice is not None

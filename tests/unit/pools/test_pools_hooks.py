@@ -129,8 +129,9 @@ def test_auto_pool_passes_the_finalizer_to_the_kind_that_it_chooses(monkeypatch:
     monkeypatch.setattr(CallMeter, "watch", lambda *_: CallSample(0.05, 0.001, held=None))  # it waits
     called: list[int] = []
     with AutoPool(1, finalizer=lambda: called.append(threading.get_ident())) as pool:
-        assert list(pool.map(square, range(8), chunksize=1)) == [n * n for n in range(8)]
-    assert len(called) == 2, "the thread of the first calls, and the chosen kind's"
+        assert list(pool.map(square, range(8))) == [n * n for n in range(8)]
+        ident = pool.submit(threading.get_ident).result()
+    assert called == [ident], "of the thread that has made the first calls, and the rest"
 
 
 # idle workers

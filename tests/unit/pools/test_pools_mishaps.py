@@ -18,7 +18,7 @@ from pooltasks import Odd, negative_raises, raise_group, spin, square, wait_for
 from waiting import Thread, until
 
 from fairlead import errors
-from fairlead.pools import AsyncPool, InterpreterPool, ProcessPool, SequentialPool, ThreadPool
+from fairlead.pools import AsyncPool, AutoPool, InterpreterPool, ProcessPool, SequentialPool, ThreadPool
 from fairlead.pools.multiprocessing import Pool
 
 pytestmark = pytest.mark.ends_and_free
@@ -405,6 +405,18 @@ def test_no_thread_for_a_first_worker_fails_the_task_and_not_the_pool(several: M
     finally:
         no_threads(on=True)
     assert pool.submit(square, 3).result(40) == 9
+
+
+def test_no_thread_to_choose_a_kind_takes_no_task(no_threads: Any) -> None:
+    with AutoPool(2) as pool:
+        no_threads(on=False)
+        try:
+            with pytest.raises(errors.BrokenPoolError, match="no thread can be started to choose a kind"):
+                pool.submit(square, 3)
+        finally:
+            no_threads(on=True)
+        assert pool.submit(square, 3).result(40) == 9
+        assert pool.statistics().done == 1
 
 
 def test_no_thread_to_replace_a_worker_fails_what_is_queued(no_threads: Any) -> None:

@@ -184,6 +184,16 @@ def test_start_that_takes_too_long_names_its_initializer(hanging: Hanging) -> No
     pool.shutdown(timeout=PATIENCE_S)
 
 
+def test_first_start_of_auto_pool_that_takes_too_long_breaks_it(hanging: Hanging) -> None:
+    pool = AutoPool(1, initializer=hanging.hook, start_timeout=0.05)
+    with pytest.raises(errors.BrokenPoolError, match=r"start_timeout=0\.05 s"):
+        pool.submit(square, 2).result(PATIENCE_S)
+    assert pool.choice is None
+    with pytest.raises(errors.BrokenPoolError, match=r"start_timeout=0\.05 s"):
+        pool.submit(square, 2)
+    pool.shutdown(timeout=PATIENCE_S)
+
+
 @pytest.mark.parametrize("seconds", [0, -1, float("inf"), float("nan")])
 def test_start_timeout_that_is_no_time_is_refused(seconds: float, several: Make) -> None:
     with pytest.raises(errors.UsageError, match="start_timeout must be a positive number of seconds"):

@@ -108,7 +108,8 @@ class Pool(concurrent.futures.Executor):
         self._intake = Intake()
         self._paces = Paces()
         # a pool that is unreachable finishes its tasks and lets its workers go
-        weakref.finalize(self, engine.close).atexit = False
+        self._at_end = weakref.finalize(self, engine.close)
+        self._at_end.atexit = False
 
     # executor
 

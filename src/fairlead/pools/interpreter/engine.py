@@ -27,7 +27,6 @@ import math
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -76,11 +75,12 @@ class Posted(Task):
 class _Worker:
     """A thread and its interpreter."""
 
-    __slots__ = ("changing", "deadline", "failed_starts", "number", "stopped_at", "thread")
+    __slots__ = ("changing", "deadline", "failed_starts", "interpreter", "number", "stopped_at", "thread")
 
     def __init__(self, number: int) -> None:
         self.changing = EngineLock()
         """Held while its interpreter is made or ended."""
+        self.interpreter: int | None = None
         self.number = number
         self.thread: threading.Thread
         self.stopped_at = self.deadline = math.inf
@@ -195,13 +195,15 @@ class Interpreters(Engine):
             return [*(worker.thread for worker in self._places.values()), *leaving, *reader, *self._ending]
 
     def leave_behind(self, timeout: float) -> bool:
-        """CPython ends the interpreters that are left itself then, and crashes if their threads make or end
-        them meanwhile."""
+        """No interpreter is made or ended any more, nor is Python run in one that is left: CPython would end
+        it, and crash."""
         with self._lock:
             workers = [*self._places.values(), *self._leaving.values()]
-        if workers:  # of which a line on stderr has told, or a time-out
-            warnings.filterwarnings("ignore", "remaining subinterpreters", RuntimeWarning)
-        return all(worker.changing.acquire(timeout=timeout) for worker in workers)
+        return all(
+            worker.changing.acquire(timeout=timeout)
+            and (worker.interpreter is None or _native.keep_interpreter(worker.interpreter, timeout))
+            for worker in workers
+        )
 
     def forget_after_fork(self) -> None:
         super().forget_after_fork()
@@ -284,39 +286,38 @@ class Interpreters(Engine):
             levels=records.levels() if self._forward_logging else None,
             announces=self._start_limit is not None, name=worker.thread.name,
         )  # fmt: skip
-        made = None
         reason = ""
         if self._start_limit is not None:
             self._guard(worker, self._start_limit.seconds)
         try:
             tracing.check()
-            made = self._made(worker)
-            failed = None if made is None else _interpreters.exec(made, program)
-            if failed is not None:
-                reason = failed.formatted
+            if self._makes_interpreter(worker):
+                failed = _interpreters.exec(worker.interpreter, program)
+                reason = "" if failed is None else failed.formatted
         except Exception as error:  # noqa: BLE001 - whatever keeps an interpreter from being made
             reason = f"{type(error).__name__}: {error}"
         self._timed.discard(worker)
         lost = self._board.leave(number)
-        if made is not None:
-            with worker.changing:
-                tracing.end(made)
+        with worker.changing:
+            if worker.interpreter is not None:
+                tracing.end(worker.interpreter)
+                worker.interpreter = None
         self._left(worker, lost, reason)
 
-    def _made(self, worker: _Worker) -> int | None:
-        """Its interpreter; None: there is nothing to do for it any more. Raises what keeps it from being
-        made, however often."""
+    def _makes_interpreter(self, worker: _Worker) -> bool:
+        """False: there is nothing to do for it any more. Raises what keeps it from being made, however
+        often."""
         import _interpreters
 
         while True:
             try:
                 with worker.changing:
-                    made: int = _interpreters.create()
+                    worker.interpreter = _interpreters.create()
             except Exception:
                 with self._lock:
                     queued, *_ = self._board.statistics()
                     if not queued or worker.number not in self._places:
-                        return None
+                        return False
                     others = [other for other in self._places.values() if other is not worker]
                     again = self._starts_again(worker, others)
                 if not again:
@@ -324,7 +325,7 @@ class Interpreters(Engine):
                 self._pause(worker)
             else:
                 worker.failed_starts = 0
-                return made
+                return True
 
     def _start_is_late(self, start: _Worker) -> None:
         assert self._start_limit is not None
