@@ -268,8 +268,124 @@ with pool() as p:
         ONE_TO_12,
         conf="import sys\ndef work(n):\n    busy()\n    print(str(n) + chr(10), end='')\n",
     ),
+    "library's function that main has replaced": Program(
+        mapped("conf.work", before="import math; math.floor = lambda n: 0"), [0] * 12,
+        conf="import math\ndef work(n):\n    busy()\n    return math.floor(n + 0.5)\n",
+    ),
+    "method of a library's class that main has replaced": Program(
+        mapped("conf.work", before="json.JSONEncoder.default = lambda self, other: 0"), ["[0]"] * 12,
+        conf="import json\ndef work(n):\n    busy()\n    return json.dumps([{n}])\n",
+    ),
+    "setting of a library": Program(
+        mapped("conf.work", before="import socket; socket.setdefaulttimeout(7)"), [7.0] * 12,
+        conf="import socket\ndef work(n):\n    busy()\n    return socket.getdefaulttimeout()\n",
+    ),
+    "process that calls are made by": Program(
+        mapped("conf.work", after="found = [set(found) == {os.getpid()}]"), [True],
+        conf="import os\ndef work(n):\n    busy()\n    return os.getpid()\n",
+    ),
+    "warnings that main records": Program(
+        "import warnings\nwith warnings.catch_warnings(record=True) as seen:\n"
+        "    warnings.simplefilter('always')\n"
+        + textwrap.indent(mapped("conf.work"), "    ") + "found = [len(seen)]\n", [12],
+        conf="import warnings\ndef work(n):\n    busy()\n    warnings.warn(str(n))\n",
+    ),
+    "calls of a metaclass": Program(
+        mapped("conf.work", after="found = [len(conf.Kind.made)]"), [12],
+        conf="class Kind(type):\n    made = []\n    def __call__(cls, *args):\n"
+        "        Kind.made.append(cls)\n"
+        "        return super().__call__(*args)\nclass Thing(metaclass=Kind):\n    pass\n"
+        "def work(n):\n    busy()\n    Thing()\n",
+    ),
+    "comparison that counts": Program(
+        mapped("conf.work", "[[conf.Key(2), conf.Key(1)] for _ in range(12)]",
+               after="found = [conf.Key.compared]"), [12],
+        conf="class Key:\n    compared = 0\n    def __init__(self, n):\n        self.n = n\n"
+        "    def __lt__(self, other):\n        Key.compared += 1\n        return self.n < other.n\n"
+        "def work(keys):\n    busy()\n    return min(keys).n\n",
+    ),
+    "arguments that a helper takes in any number": Program(
+        mapped("conf.work", "rows", before="rows = [[[], [n]] for n in range(1, 13)]",
+               after="found = rows[0]"),
+        [[1], [1, 1]],
+        conf="def add(*rows):\n    for row in rows:\n        row.append(1)\ndef work(pair):\n    busy()\n"
+        "    add(*pair)\n",
+    ),
+    "argument in a tuple with names": Program(
+        mapped("conf.work", "rows", before="rows = [[n] for n in range(1, 13)]", after="found = rows[0]"),
+               [1, 1],
+        conf="from typing import NamedTuple\nclass Pair(NamedTuple):\n    row: list\n    n: int\n"
+        "def work(row):\n    busy()\n    pair = Pair(row, n=1)\n    pair.row.append(pair.n)\n",
+    ),
+    "argument that a pattern takes apart": Program(
+        mapped("conf.work", "rows", before="rows = [{'row': [n]} for n in range(1, 13)]",
+               after="found = rows[:1]"),
+        [{"row": [1, 1]}],
+        conf="def work(given):\n    busy()\n    match given:\n        case {'row': row}:\n"
+        "            row.append(1)\n",
+    ),
+    "list deep in one argument of many": Program(
+        mapped("conf.work", "rows", before="rows = [[[1], [2]]] * 6 + [[[1], [[2]]]] * 6",
+               after="found = rows[6]"),
+        [[1], [[2, 0, 0, 0, 0, 0, 0]]], elsewhere=None,
+        conf="def work(row):\n    busy()\n    for inner in row:\n        for one in inner:\n"
+        "            if isinstance(one, list):\n                one.append(0)\n",
+    ),
+    "object of an argument that main goes on with": Program(
+        mapped("conf.best", "groups", before="groups = [[conf.Player(n), conf.Player(0)] for n in range(1,
+               13)]",
+               after="found = [one in group for one, group in zip(found, groups)]"), [True] * 12,
+        conf="class Player:\n    def __init__(self, n):\n        self.n = n\n"
+        "def best(group):\n    busy()\n    return max(group, key=lambda one: one.n)\n",
+    ),
+    "object that stands for nothing": Program(
+        mapped("conf.work", "[1, conf.STOP] * 6"), [False, True] * 6,
+        conf="STOP = object()\ndef work(n):\n    busy()\n    return n is STOP\n",
+    ),
+    "attributes that a module makes": Program(
+        mapped("work", after="found = [len(conf.ASKED)]"), [12],
+        conf="ASKED = []\ndef __getattr__(name):\n    if name != 'scale':\n"
+        "        raise AttributeError(name)\n"
+        "    ASKED.append(name)\n    return 3\n",
+        top="def work(n):\n    busy()\n    return conf.scale * n\n",
+    ),
 }  # fmt: skip
 PURE = {
+    "numbers of a copy": Program(
+        mapped("conf.work", "[np.arange(4.0) + n for n in range(1, 13)]", before="import numpy as np"),
+        [n + 10.0 for n in ONE_TO_12],
+        conf="import numpy as np\ndef work(row):\n    busy()\n"
+        "    copy, rest = row.copy(), np.zeros_like(row)\n"
+        "    copy += 10\n    rest[0] = copy[0]\n    return float(rest.sum())\n",
+    ),
+    "class that extends another": Program(
+        mapped("Times(10).work"), TIMES_10,
+        top="class Scale:\n    def __init__(self, k):\n        self.k = k\n    def work(self, n):\n"
+        "        return self.k * n\nclass Times(Scale):\n    def __init__(self, k):\n"
+        "        super().__init__(k)\n    def work(self, n):\n        busy()\n"
+        "        return super().work(n)\n",
+    ),
+    "operators of its own": Program(
+        mapped("conf.work"), [n + 3 for n in ONE_TO_12],
+        conf="class Sum:\n    def __init__(self, n):\n        self.n = n\n    def __add__(self, other):\n"
+        "        return Sum(self.n + other.n)\n    def __iadd__(self, other):\n        self.n += other.n\n"
+        "        return self\nBASE = Sum(1)\ndef work(n):\n    busy()\n    made = Sum(n)\n"
+        "    made += BASE + Sum(1)\n"
+        "    return (made + BASE).n\n",
+    ),
+    "tree that is walked": Program(
+        mapped("conf.work", "[conf.Node(n, [conf.Node(1, [conf.Node(2)])]) for n in range(1, 13)]"),
+        [n + 3 for n in ONE_TO_12],
+        conf="class Node:\n    def __init__(self, n, inner=()):\n        self.n = n\n"
+        "        self.inner = list(inner)\ndef work(root):\n    busy()\n    total, stack = 0, [root]\n"
+        "    while stack:\n        node = stack.pop()\n        total += node.n\n"
+        "        for one in node.inner:\n            stack.append(one)\n    return total\n",
+    ),
+    "steps in a list": Program(
+        mapped("conf.work"), TIMES_10,
+        conf="def scale(n):\n    return 10 * n\nSTEPS = [abs, scale]\ndef work(n):\n    busy()\n"
+        "    for step in STEPS:\n        n = step(n)\n    return n\n",
+    ),
     "arithmetic": Program(
         mapped("conf.work"), TIMES_10, conf="def work(n):\n    busy()\n    return 10 * n\n",
     ),

@@ -19,8 +19,7 @@ from fairlead.pools import pool as make
 from fairlead.pools.choose import rules
 from fairlead.pools.choose.call_profile import NAP_S, CallMeter, CallSample
 from fairlead.pools.choose.choice import Choice, ChoiceFacts, choose, in_threads
-from fairlead.pools.choose.known_functions import KnownFunctions, calls_of, function_of
-from fairlead.pools.choose.sharing import Sharing, differs
+from fairlead.pools.choose.sharing import KnownFunctions, Sharing, calls_of, differs, function_of
 from fairlead.pools.engine import shutdown
 from fairlead.pools.engine.contract import Engine, Options, Task, broken
 from fairlead.pools.engine.future import Future

@@ -1,4 +1,4 @@
-"""What the bytecode of functions says of state that their calls share: see pools/choose/effects.py."""
+"""What the source of functions says of state that their calls share: see pools/choose/effects.py."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Whether calls of a function may change what they share, as far as its bytecode says.
+"""Whether calls of a function may change what they share, as far as its source says.
 
-The code is followed with labels in place of values: a label stands for an object that lives on after the call
-(a global, what a closure or ``self`` refers to, an argument) and that can be changed. Objects that a call
-makes have no label, and neither have those that cannot change. A labelled object may be read; where it is
-written to, or goes to code that cannot be followed, there is a doubt, and the first one is the answer.
+The source is followed with labels in place of values: a label stands for an object that lives on after the
+call (a global, what a closure or ``self`` refers to, an argument) and that can be changed. Objects that a
+call makes have no label, and neither have those that cannot change. A labelled object may be read; where it
+is written to, or goes to code that cannot be followed, there is a doubt, and the first one is the answer.
 
 The user's own functions are followed, with labels for their arguments, and so are the methods of his classes.
 Libraries are not: some are known to leave their arguments alone.
@@ -11,44 +11,44 @@ Libraries are not: some are known to leave their arguments alone.
 
 from __future__ import annotations
 
+import abc
+import enum
 import functools
 import inspect
+import logging
 import sys
-import types
+import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
-from fairlead.pools.choose.followed_code import FollowedCode
+from fairlead.pools.choose import libraries
+from fairlead.pools.choose.followed_code import FollowedCode, source_of
 from fairlead.pools.choose.labels import (
-    ANNOTATIONS,
+    ARRAY,
+    ATOMS,
+    CALLED,
+    CONTAINERS,
+    MOST_OBJECTS,
+    NOTHING,
+    SENT_BY_NAME,
     UNKNOWN,
+    Args,
     Doubt,
-    ElementOf,
     Label,
-    MadeFunction,
-    Method,
-    element,
-    fixed,
-    labelled,
-    merged,
-    named_in,
-)
-from fairlead.pools.choose.libraries import (
-    CANNOT_BE_FOLLOWED,
-    CHANGING,
-    OF_THE_PROCESS,
-    PURE_BUILTINS,
-    PURE_LIBRARIES,
-    READS,
-)
+    Made,
+    Value,
+    all_of,
+    by_identity,
+    one,
+)  # fmt: skip
 
 _MISSING = object()
-
 MOST_ROUNDS = 40
-"""Passes over a function until its labels stay as they are."""
+"""Passes over all functions until what they have stays as it is."""
 MOST_STEPS = 40_000
-"""Instructions, of all functions and passes together."""
+"""Statements, of all functions and passes together."""
 
 
 class Effects:
@@ -59,291 +59,455 @@ class Effects:
 
     def __init__(self, is_own: Callable[[str | None], bool]) -> None:
         self._is_own = is_own
-        self._known: dict[tuple[CodeType, int], FollowedCode] = {}
+        self._frames: dict[Any, FollowedCode] = {}
+        self._followed: dict[int, tuple[Any, int]] = {}
+        """What has code of its own, and the round in which that was followed."""
+        self._attributes: dict[tuple[int, str], tuple[Any, Any]] = {}
+        self._insides: dict[int, tuple[Any, int, Value]] = {}
+        self._kept: dict[str, Value] = {}
+        """What was put in objects that the calls have made, by attribute; as ``[]`` in containers, as ``*``
+        anywhere. And what their methods give, as ``name()``."""
+        self._round = self._steps = 0
+        self.again = False
         self.logs = False
         """Whether it uses a logger."""
-        self._labels: dict[int, tuple[Any, Label | None]] = {}
-        """Of what was loaded, by its identity; with it, so that no other object gets that."""
-        self._steps = 0
-        self.codes: dict[CodeType, dict[str, Any]] = {}
-        """What may run, and its globals."""
+        self.imports: set[str] = set()
+        """Modules that it imports as it runs."""
+        self.libraries: set[str] = set()
+        """Those of which it uses something."""
         self.reads: set[tuple[str, str]] = set()
-        """Values in modules of libraries that it reads: the module, and the name there."""
+        """Values in modules that it reads: the module, and the name there."""
 
     def of_calls(
         self, function: Callable[..., Any], calls: Iterable[tuple[tuple[Any, ...], bool]]
     ) -> str | None:
         """Why calls may change what they share, or hand it out; None if they do not."""
+        calls, name = list(calls), _name(function)
         try:
-            for args, named in calls:
-                labels = [labelled(f"argument {number}", value) for number, value in enumerate(args, 1)]
-                result = self.call(function, labels, more=named)
-                if isinstance(result, Label | ElementOf):
-                    name = named_in(result)
-                    if not name.startswith("argument"):
-                        return f"{_name(function)}() returns {name} itself"
+            for self._round in range(MOST_ROUNDS):
+                self.again = False
+                for args, named in calls:
+                    places = [self.thing(f"argument {number}", arg) for number, arg in enumerate(args, 1)]
+                    result = self.call_one(
+                        name, function, Args(places, {}, all_of(places) if named else NOTHING)
+                    )
+                    inside = self.element(result.only(*CONTAINERS)) if result.only(*CONTAINERS) else NOTHING
+                    for label in (result | inside).objects.values():
+                        plain = isinstance(label.value, CONTAINERS) or not by_identity(label.value)
+                        if not ((label.of_arguments and plain) or isinstance(label.value, SENT_BY_NAME)):
+                            return f"{name}() returns {label.name} itself"
+                if not self.again:
+                    return None
         except Doubt as doubt:
             return str(doubt)
         except RecursionError:
-            return f"{_name(function)}() cannot be followed"
-        return None
-
-    # calls
-
-    def call(self, called: Any, args: list[Any], *, more: bool = False) -> Any:
-        """``more``: there are arguments that have no place here: by name, or out of a sequence."""
-        if isinstance(called, functools.partial):
-            first = [labelled("an argument of the partial", value) for value in called.args]
-            named = [labelled("an argument of the partial", value) for value in called.keywords.values()]
-            return self.call(called.func, [*first, *args, *named], more=more or bool(named))
-        if isinstance(called, MethodType):
-            owner = called.__self__
-            label = None if isinstance(owner, type) else labelled("self", owner)
-            return self.call(called.__func__, [label, *args], more=more)
-        wrapped = getattr(called, "__wrapped__", None)
-        if isinstance(called, functools._lru_cache_wrapper):
-            return self.call(wrapped, args, more=more)
-        if isinstance(called, FunctionType):
-            if self._of_own_code(called):
-                return self._function(called, args, more=more)
-            if isinstance(wrapped, FunctionType) and self._of_own_code(wrapped):
-                self._function(wrapped, args, more=more)
-        elif isinstance(called, type):
-            return self._instance(called, args, more=more)
-        elif self._is_own(type(called).__module__) and callable(called):
-            return self.call(type(called).__call__, [Label(_name(called), called), *args], more=more)
-        return self._library(called, args)
-
-    def _library(self, called: Any, args: list[Any]) -> Any:
-        name = _name(called)
-        module = getattr(called, "__module__", None) or ""
-        owner = getattr(called, "__self__", None)
-        if owner is not None and not isinstance(owner, ModuleType | type) and not fixed(owner):
-            raise Doubt(f"a call uses {name}() of an object that all calls in this process share")
-        if module in ("builtins", "") and name == "print":
-            if sys.stdout is not sys.__stdout__:
-                raise Doubt("a call prints, and this program has put another sys.stdout in place")
-            return None
-        if name in CANNOT_BE_FOLLOWED and module == "builtins":
-            raise Doubt(f"a call uses {name}(), and what that does cannot be seen")
-        if name == "getattr" and any(isinstance(one, Label | ModuleType | type) for one in args[:1]):
-            raise Doubt("a call uses getattr(), and of what cannot be seen")
-        if name in ("getenv", "expandvars"):
-            self.reads.add(("os", "environ"))
-        if name in OF_THE_PROCESS:
-            raise Doubt(f"a call uses {module}.{name}(), which is about state of this process")
-        return self._taken(name, module, args)
-
-    def _taken(self, name: str, module: str, args: list[Any]) -> Any:
-        for label in args:
-            if isinstance(label, Label):
-                if hasattr(label.value, "__next__"):
-                    raise Doubt(f"a call uses up {label.name}")
-                root = module.partition(".")[0]
-                known = name in PURE_BUILTINS if root == "builtins" else self.leaves_alone(module)
-                if not known or name in CHANGING:
-                    raise Doubt(f"a call passes {label.name} to {name}(), which may change it")
-            elif isinstance(label, MadeFunction):
-                self.body(label, [element(one) for one in args if one is not label])
-            elif isinstance(label, FunctionType | MethodType | functools.partial):
-                self.call(label, [element(one) for one in args if one is not label])
-            elif isinstance(label, Method) and label.owner is not None:
-                self.method(label, [])
-        if name in ("isinstance", "len", "type", "hash", "id", "issubclass", "sum", "str", "repr"):
-            return None
-        inside = None
-        for label in args:
-            if isinstance(label, Label | ElementOf):
-                inside = merged(inside, element(label))
-        if isinstance(inside, Label):
-            return Label(inside.name, UNKNOWN)
-        return None
-
-    def method(self, method: Method, args: list[Any], *, more: bool = False) -> Any:
-        owner = method.owner
-        if owner is None:  # of an object that the call has made: that may hold now what it is given
-            for label in args:
-                if isinstance(label, Label) and method.name not in READS:
-                    raise Doubt(f"a call hands {label.name} to {method.name}(), which may change it")
-            return None
-        if isinstance(method.function, FunctionType) and self._of_own_code(method.function):
-            return self._function(method.function, [owner, *args], more=more)
-        if type(owner.value).__module__ == "logging":
-            self.logs = True
-            return None
-        if method.name in READS:
-            inside = element(owner)
-            return None if inside is None else Label(owner.name, UNKNOWN)
-        raise Doubt(f"a call uses {owner.name}.{method.name}(), which may change {owner.name}")
-
-    def _instance(self, owner: type, args: list[Any], *, more: bool) -> Any:
-        if not self._is_own(owner.__module__):
-            return self._taken(owner.__name__, owner.__module__, args)
-        for name in ("__new__", "__init__", "__post_init__"):
-            made = inspect.getattr_static(owner, name, None)
-            made = made.__func__ if isinstance(made, staticmethod) else made
-            if isinstance(made, FunctionType) and self._of_own_code(made):
-                self._function(made, [None, *args] if name != "__post_init__" else [None], more=more)
-        own = [one for one in owner.__mro__ if self._is_own(one.__module__)]
-        for name, value in [pair for one in own for pair in vars(one).items() if pair[0] not in ANNOTATIONS]:
-            inner = value.fget if isinstance(value, property) else value
-            inner = inner.__func__ if isinstance(inner, staticmethod | classmethod) else inner
-            if (
-                isinstance(inner, FunctionType)
-                and self._of_own_code(inner)
-                and name not in ("__new__", "__init__", "__post_init__")
-            ):
-                self._function(inner, [None] * inner.__code__.co_argcount, more=False)
-        return None
-
-    def _function(self, function: FunctionType, args: list[Any], *, more: bool) -> Any:
-        code = function.__code__
-        self.codes[code] = function.__globals__
-        places = code.co_argcount + code.co_kwonlyargcount
-        names = code.co_varnames[: places + bool(code.co_flags & 4) + bool(code.co_flags & 8)]
-        entry: dict[str, Any] = {}
-        for number, value in enumerate(reversed(function.__defaults__ or ()), 1):
-            name = code.co_varnames[code.co_argcount - number]
-            entry[name] = labelled(f"the default of {name}", value)
-        for name, value in (function.__kwdefaults__ or {}).items():
-            entry[name] = labelled(f"the default of {name}", value)
-        for name, label in zip(names, args, strict=False):
-            entry[name] = merged(entry.get(name), label)
-        rest = args[len(names) :] if not more else args
-        for label in rest:
-            if isinstance(label, Label):
-                for name in names:
-                    entry[name] = merged(entry.get(name), label)
-        cells: dict[str, Any] = {}
-        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
-            try:
-                cells[name] = cell.cell_contents
-            except ValueError:
-                cells[name] = UNKNOWN
-        return self._run(
-            code, id(function), lambda: FollowedCode(self, code, function.__globals__, cells, None), entry
-        )
-
-    def body(self, body: MadeFunction, args: list[Any]) -> Any:
-        """A call of a function that the code has made."""
-        code, outer = body.code, body.frame
-        self.codes[code] = outer.scope
-        entry = dict(zip(code.co_varnames, args, strict=False))
-        return self._run(code, id(outer), lambda: FollowedCode(self, code, outer.scope, {}, outer), entry)
-
-    def _run(
-        self, code: CodeType, owner: int, make: Callable[[], FollowedCode], entry: dict[str, Any]
-    ) -> Any:
-        frame = self._known.get((code, owner))
-        if frame is None:
-            frame = self._known[code, owner] = make()
-        changed = frame.enter(entry)
-        if frame.running:
-            frame.again = frame.again or changed
-            return frame.result
-        if not changed and frame.ran:
-            return frame.result
-        frame.running = True
-        try:
-            for _ in range(MOST_ROUNDS):
-                frame.again = False
-                before = frame.result
-                frame.round()
-                if not frame.again and before == frame.result:
-                    break
-            else:
-                raise Doubt(f"{code.co_qualname} cannot be followed")
-        finally:
-            frame.running = False
-            frame.ran = True
-        return frame.result
-
-    def _of_own_code(self, function: FunctionType) -> bool:
-        """Not by ``__module__``, which wrappers copy."""
-        return self._is_own(function.__globals__.get("__name__"))
-
-    def leaves_alone(self, module: str) -> bool:
-        return module.partition(".")[0] in PURE_LIBRARIES
-
-    def can_follow(self, value: Any) -> bool:
-        return value is not UNKNOWN and callable(value) and self._is_own(type(value).__module__)
+            pass
+        return f"{name}() cannot be followed"
 
     def step(self) -> None:
         self._steps += 1
         if self._steps > MOST_STEPS:
             raise Doubt("there is too much code to be followed")
 
+    # calls
+
+    def call(self, called: Value, args: Args) -> Value:
+        result = all_of(self._made(made, args) for made in called.functions.values())
+        result |= all_of(self.of_class("__call__", kind, args.after(called)) for kind in called.kinds)
+        for label in called.shared.values():
+            if label.value is UNKNOWN:
+                raise Doubt(f"a call uses {label.name}(), which cannot be followed")
+            array = label.value is ARRAY  # by a method that gives a part of it
+            result |= one(label.name, ARRAY) if array else self.call_one(label.name, label.value, args)
+        return result if called.shared or called.made else self._of_new_object(called, "a function", args)
+
+    def _of_new_object(self, owner: Value, name: str, args: Args) -> Value:
+        """A call of a method of an object that the call has made, and that is not known."""
+        if name in libraries.KEEPS:
+            self.keep("[]", args.all)
+        elif name not in libraries.READS:
+            for label in _plain(args.all).shared.values():
+                raise Doubt(f"a call hands {label.name} to {name}(), which may change it")
+        self._callbacks(args.all)
+        return self.kept("[]") | self.kept(f"{name}()") | Value(owner.held, owner.held)
+
+    def call_one(self, name: str, called: Any, args: Args) -> Value:
+        wrapped = getattr(called, "__wrapped__", None)
+        if isinstance(called, functools.partial):
+            first = [self.thing("an argument of the partial", value) for value in called.args]
+            named = {
+                key: self.thing("an argument of the partial", value) for key, value in called.keywords.items()
+            }
+            return self.call_one(
+                _name(called.func), called.func, Args([*first, *args.places], named | args.names, args.more)
+            )
+        if isinstance(called, functools._lru_cache_wrapper):
+            return self.call_one(name, wrapped, args)
+        if isinstance(called, MethodType) and self.of_own_code(called.__func__):
+            return self._function(
+                called.__func__, args.after(self.thing(name.rpartition(".")[0] or "self", called.__self__))
+            )
+        if isinstance(called, FunctionType) and self.of_own_code(called):
+            return self._function(called, args)
+        if (
+            isinstance(called, FunctionType)
+            and isinstance(wrapped, FunctionType)
+            and self.of_own_code(wrapped)
+        ):
+            for other in getattr(called, "registry", {}).values():
+                if getattr(other, "__module__", None) != wrapped.__module__:
+                    raise Doubt(f"a call uses {name}(), to which {_name(other)}() was added elsewhere")
+                self.call_one(_name(other), other, args)
+            return self._function(wrapped, args).within
+        if isinstance(called, type) and self.is_own(called):
+            return self._instance(called, args)
+        if not isinstance(called, type) and self.is_own(type(called)):
+            return self.of_class("__call__", type(called), args.after(one(name, called)))
+        return self._library(name, called, args)
+
+    def of_class(self, name: str, owner: type, args: Args) -> Value:
+        """A call of a method, if it is the user's."""
+        found = inspect.getattr_static(owner, name, None)
+        found = found.__func__ if isinstance(found, staticmethod | classmethod) else found
+        return self._function(found, args) if self.of_own_code(found) else NOTHING
+
+    def _library(self, path: str, called: Any, args: Args) -> Value:
+        name, module, owner = (
+            _name(called),
+            getattr(called, "__module__", None) or "",
+            getattr(called, "__self__", None),
+        )
+        if owner is not None and not isinstance(owner, ModuleType | type) and not self.fixed(owner):
+            return self._of_object(path, owner, name, args.all)
+        if hasattr(called, "__dict__") and not (
+            isinstance(called, type) or type(called).__name__ in libraries.FUNCTIONS
+        ):
+            raise Doubt(f"a call uses {path}(), and what that does cannot be seen")
+        if name == "print" and sys.stdout is not sys.__stdout__ and "file" not in args.names:
+            raise Doubt("a call prints, and this program has put another sys.stdout in place")
+        opaque = name in libraries.CANNOT_BE_FOLLOWED and module in ("builtins", "", "importlib")
+        if (
+            opaque
+            or (name == "getattr" and args.all.only(ModuleType, type))
+            or (called is type and args.places[1:])
+        ):
+            raise Doubt(f"a call uses {name}(), and what that does cannot be seen")
+        if name in ("getenv", "expandvars"):
+            self.reads.add(("os", "environ"))
+        if module == "logging" and name in (*libraries.LOGGING, "getLogger"):
+            self.logs = True
+            return NOTHING
+        if name in libraries.OF_THE_PROCESS:
+            raise Doubt(f"a call uses {module or path}.{name}(), which is about state of this process")
+        if "out" in args.names or hasattr(called, "nin"):
+            self.written(
+                args.names.get("out", NOTHING) | all_of(args.places[getattr(called, "nin", 99) :]),
+                f"{path}()",
+            )
+        return self._taken(name, module.partition(".")[0] or "builtins", args.all)
+
+    def _of_object(self, path: str, owner: Any, name: str, given: Value) -> Value:
+        """A call of a method of a library's, of an object that lives on."""
+        self._callbacks(given)
+        if isinstance(owner, logging.Logger) and name in libraries.LOGGING:
+            self.logs = True
+            return NOTHING
+        if name not in libraries.READS:
+            raise Doubt(f"a call uses {path}(), which may change what it is of")
+        path = path.rpartition(".")[0]
+        if _of_numpy(owner):
+            return one(path, ARRAY) if name in libraries.VIEWS else NOTHING
+        inside = self.element(one(path, owner)) if name in libraries.GIVES_ITS_OWN else NOTHING
+        return inside | inside.within if name == "get" else inside.within
+
+    def _taken(self, name: str, root: str, given: Value) -> Value:
+        """What a library's function gives of what it is given."""
+        plain = _plain(given)
+        for label in plain.shared.values():
+            if hasattr(label.value, "__next__"):
+                raise Doubt(f"a call uses up {label.name}")
+            known = (
+                name in libraries.PURE_BUILTINS if root == "builtins" else root in libraries.PURE_LIBRARIES
+            )
+            if not known or name in libraries.CHANGING:
+                raise Doubt(f"a call passes {label.name} to {name}(), which may change it")
+        self._callbacks(given)
+        for label in given.only(abc.ABCMeta).shared.values() if name in ("isinstance", "issubclass") else ():
+            if self.is_own(label.value) and abc._get_dump(label.value)[0]:  # type: ignore[attr-defined]
+                raise Doubt(f"a call uses {name}() of {label.name}, with which classes were registered")
+        if root in ("numpy", "scipy"):
+            return one(plain.name, ARRAY) if name in libraries.VIEWS and plain else NOTHING
+        if root not in libraries.GIVES or name in libraries.ATOMIC:
+            return NOTHING
+        inside = self.element(plain) if plain else NOTHING
+        held = (inside | plain).within | Value(made=given.made)
+        return held if name in libraries.MAKES else held | inside
+
+    def _callbacks(self, given: Value) -> None:
+        """Functions among arguments may be called with the others, and with what is in them."""
+        more = _plain(given)
+        args = Args(more=more | self.element(more) if more else NOTHING)
+        for made in given.functions.values():
+            self._made(made, args)
+        for label in given.shared.values():
+            if _can_be_called(label.value) and not isinstance(label.value, type):
+                self.call_one(label.name, label.value, args)
+
+    def method(self, owner: Value, name: str, args: Args) -> Value:
+        result = NOTHING
+        for label in owner.shared.values():
+            if label.value is UNKNOWN or label.value is ARRAY:
+                result |= self._of_object(f"{label.name}.{name}", label.value, name, args.all)
+            else:
+                result |= self.call(self._attribute(label, name), args)
+        for kind in owner.kinds:
+            result |= self.call(self._of_new(kind, name), args)
+        return result if owner.shared or owner.made else self._of_new_object(owner, name, args)
+
+    def _instance(self, owner: type, args: Args) -> Value:
+        if issubclass(owner, enum.Enum):
+            return all_of(self.thing(str(member), member) for member in owner)
+        new, first = Value(made={id(owner): owner}), one(owner.__name__, owner)
+        result = self.of_class("__call__", type(owner), args.after(first))
+        result |= self.of_class("__new__", owner, args.after(first))
+        self.of_class("__init__", owner, args.after(new))
+        self.of_class("__post_init__", owner, Args([new]))
+        if not self.of_own_code(owner.__init__) or _is_generated(owner.__init__):
+            names: Any = getattr(owner, "__dataclass_fields__", None) or getattr(owner, "_fields", ())
+            for name, value in (
+                *zip(names, args.places, strict=False),
+                *args.names.items(),
+                ("*", args.more),
+            ):
+                self.keep(name, value)
+            self.keep("*", NOTHING if names else args.all)
+        if self._once(owner):
+            for name in {name for kind in owner.__mro__ for name in vars(kind)} - libraries.MAKERS:
+                self._gives(name, owner, new)
+        return new | result
+
+    def _gives(self, name: str, owner: type, self_: Value) -> None:
+        """What a method gives of which no call may be seen."""
+        found = inspect.getattr_static(owner, name, None)
+        inner = getattr(found, "fget", getattr(found, "func", None))
+        result = self._function(inner, Args([self_])) if self.of_own_code(inner) else NOTHING
+        result |= self.of_class(name, owner, Args([self_]))
+        self.keep(f"{name}()", result)
+        if name in ("__iter__", "__next__", "__getitem__") and result:
+            self.keep("[]", result | self.element(result))
+
+    def _once(self, thing: Any) -> bool:
+        """True for the first time in a round."""
+        known = self._followed.get(id(thing), (None, -1))[1]
+        self._followed[id(thing)] = (thing, self._round)
+        return known != self._round
+
+    def _function(self, function: Any, args: Args) -> Value:
+        if _is_generated(function):
+            return NOTHING
+        frame, code = self._frames.get(function), function.__code__
+        if frame is None:
+            node = source_of(code)
+            frame = FollowedCode(self, node, function.__globals__, code.co_qualname, function)
+            self._frames[function] = frame
+        names: Any = reversed(code.co_varnames[: code.co_argcount])
+        defaults = dict(zip(names, reversed(function.__defaults__ or ()), strict=False))
+        defaults |= function.__kwdefaults__ or {}
+        things = {name: self.thing(f"the default of {name}", value) for name, value in defaults.items()}
+        return self._run(frame, args, things)
+
+    def _made(self, made: Made, args: Args) -> Value:
+        if made.owner is not None:
+            return self._function(made.code, args.after(made.owner))
+        frame, outer = self._frames.get((made.code, made.frame)), made.frame
+        if frame is None:
+            name = f"{outer.name}.<locals>.{getattr(made.code, 'name', '<lambda>')}"
+            frame = FollowedCode(self, made.code, outer.scope, name, outer)
+            self._frames[made.code, outer] = frame
+        return self._run(frame, args, made.defaults)
+
+    def _run(self, frame: FollowedCode, args: Args, defaults: dict[str, Value]) -> Value:
+        if frame.enter(args, defaults) or frame.round != self._round:
+            if frame.running:
+                self.again = True
+                return frame.result
+            frame.round, frame.running, before = self._round, True, frame.result
+            try:
+                frame.run()
+            finally:
+                frame.running = False
+            self.again = self.again or before != frame.result
+        return frame.result
+
+    def of_own_code(self, function: Any) -> bool:
+        """Not by ``__module__``, which wrappers copy."""
+        return isinstance(function, FunctionType) and self._is_own(function.__globals__.get("__name__"))
+
+    def is_own(self, kind: type) -> bool:
+        return self._is_own(kind.__module__)
+
+    def keep(self, name: str, value: Value) -> None:
+        before = self._kept.get(name, NOTHING)
+        self._kept[name] = both = before | value
+        self.again = self.again or before != both
+
+    def kept(self, name: str) -> Value:
+        return self._kept.get(name, NOTHING) | self._kept.get("*", NOTHING)
+
     # what is loaded
 
-    def attribute(self, owner: Any, name: str) -> Any:
-        """Of a label or a thing that is known."""
-        if isinstance(owner, ModuleType):
-            found = vars(owner).get(name, _MISSING)
-            if found is _MISSING:
-                of_library = self.leaves_alone(owner.__name__)  # it may be being imported
-                return None if of_library else Label(f"{owner.__name__}.{name}", UNKNOWN)
-            if not callable(found) and not isinstance(found, ModuleType) and not self._is_own(owner.__name__):
-                self.reads.add((owner.__name__, name))
-            return self.thing(f"{owner.__name__}.{name}", found)
-        if isinstance(owner, FunctionType):
-            return self.thing(f"{owner.__name__}.{name}", vars(owner).get(name))
-        if isinstance(owner, type):
-            found = inspect.getattr_static(owner, name, None)
-            found = found.__func__ if isinstance(found, staticmethod | classmethod) else found
-            return self.thing(f"{owner.__qualname__}.{name}", found)
-        if isinstance(owner, Label):
-            return self._of_object(owner, name)
-        if isinstance(owner, ElementOf):
-            return None
-        return Method(None, name)
+    def fixed(self, value: Any) -> bool:
+        """Whether it cannot change."""
+        kind = type(value)
+        if kind is tuple or kind is frozenset:
+            return all(map(self.fixed, value))
+        return kind in ATOMS or (isinstance(value, (*ATOMS, enum.Enum)) and not self.is_own(kind))
 
-    def _of_object(self, owner: Label, name: str) -> Any:
-        value, called = owner.value, f"{owner.name}.{name}"
-        if value is UNKNOWN:
-            return Method(owner, name) if name in READS else Label(called, UNKNOWN)
-        if type(value).__module__ in ("_thread", "threading") and type(value).__name__ in ("_local", "local"):
-            raise Doubt(f"a call uses {owner.name}, of which each thread has its own")
-        held = getattr(value, "__dict__", None)
-        if isinstance(held, dict) and name in held:
-            return self.thing(called, held[name])
-        found = inspect.getattr_static(type(value), name, _MISSING)
-        if isinstance(found, property) and self._is_own(type(value).__module__):
-            return self.call(found.fget, [owner])
-        if isinstance(found, types.MemberDescriptorType):
-            return self.thing(called, getattr(value, name, None))
-        if isinstance(found, staticmethod | classmethod):
-            return self.thing(called, found.__func__)
-        if found is _MISSING:
-            return Label(called, UNKNOWN)
-        if callable(found):
-            return Method(owner, name, found)
-        if hasattr(found, "__get__"):
-            return Label(called, UNKNOWN)
-        return self.thing(f"{type(value).__qualname__}.{name}", found)
+    def thing(self, name: str, value: Any) -> Value:
+        """What has code of the user's is followed in any case, as its calls may not be seen: a function, and
+        of an object what Python calls to read it."""
+        if self.fixed(value):
+            return NOTHING
+        if self.of_own_code(value) and self._once(value):
+            self._function(value, Args())
+        elif not isinstance(value, type | ModuleType) and self.is_own(type(value)) and self._once(value):
+            for method in {name for kind in type(value).__mro__ for name in vars(kind)} - libraries.WRITERS:
+                if method.startswith("__"):
+                    self._gives(method, type(value), one(name, value))
+        return one(name, value)
 
-    def thing(self, name: str, value: Any) -> Any:
-        """A value as it stands on the stack: what can be called, as it is. It is followed in any case, as its
-        calls may not be seen."""
-        if isinstance(value, FunctionType) and self._of_own_code(value):
-            self._function(value, [], more=False)
-            return value
-        if isinstance(value, FunctionType | type | ModuleType | MethodType | functools.partial) or (
-            inspect.isbuiltin(value) or isinstance(value, functools._lru_cache_wrapper)
-        ):
-            return value
-        if callable(value) and not self._is_own(type(value).__module__) and not hasattr(value, "__dict__"):
-            return value
-        known = self._labels.get(id(value))
-        if known is None:
-            known = self._labels[id(value)] = (value, labelled(name, value))
-        return known[1]
-
-    def name(self, scope: dict[str, Any], name: str) -> Any:
+    def name(self, scope: dict[str, Any], name: str) -> Value:
         if name in scope:
             return self.thing(name, scope[name])
         builtins = scope.get("__builtins__", {})
         names = vars(builtins) if isinstance(builtins, ModuleType) else builtins
-        return names[name] if name in names else Label(name, UNKNOWN)
+        return one(name, names[name]) if name in names else one(name)
+
+    def attribute(self, owner: Value, name: str) -> Value:
+        result = all_of(self._attribute(label, name) for label in owner.shared.values())
+        if not owner.shared:
+            result |= self.kept(name) | self.kept(f"{name}()") | Value(owner.held, owner.held)
+        return result | all_of(self._of_new(kind, name) for kind in owner.kinds)
+
+    def _attribute(self, owner: Label, name: str) -> Value:
+        value, called = owner.value, f"{owner.name}.{name}"
+        if value is UNKNOWN or (_of_numpy(value) and name in libraries.VIEWS):
+            return one(called, UNKNOWN if value is UNKNOWN else ARRAY)
+        if isinstance(value, threading.local):
+            raise Doubt(f"a call uses {owner.name}, of which each thread has its own")
+        if isinstance(value, ModuleType):
+            return self._of_module(value, name)
+        found = inspect.getattr_static(value, name, _MISSING)
+        if not isinstance(value, type):
+            if isinstance(found, property) and self.of_own_code(found.fget):
+                return self.call_one(called, found.fget, Args([one(owner.name, value)]))
+            if isinstance(found, functools.cached_property):
+                return self.call_one(called, found.func, Args([one(owner.name, value)]))
+            if found is _MISSING:
+                return one(called) | self.of_class("__getattr__", type(value), Args([one(owner.name, value)]))
+            if self.is_own(type(found)) and hasattr(type(found), "__get__"):
+                return self.thing(called, found) | self.kept("__get__()")
+        if found is _MISSING:
+            return one(called)
+        known = self._attributes.get((id(value), name))
+        if known is None:  # the same each time
+            known = self._attributes[id(value), name] = (value, getattr(value, name))
+        return self.thing(called, known[1])
+
+    def _of_module(self, module: ModuleType, name: str) -> Value:
+        called, own = f"{module.__name__}.{name}", self._is_own(module.__name__)
+        found = vars(module).get(name, _MISSING)
+        if not own:
+            self.libraries.add(module.__name__.partition(".")[0])
+        if found is _MISSING:
+            if self.of_own_code(hook := vars(module).get("__getattr__")):
+                return self._function(hook, Args())
+            return NOTHING if self.leaves_alone(module.__name__) else one(called)  # it may be being imported
+        if module is sys and name in ("stdout", "stderr"):
+            if found is getattr(sys, f"__{name}__"):
+                return NOTHING
+            raise Doubt(f"a call uses {called}, and this program has put another in place")
+        if not own and self.of_own_code(found):
+            raise Doubt(f"a call uses {called}, which this program has replaced")
+        if not callable(found) and not isinstance(found, ModuleType) and module.__name__ != "__main__":
+            self.reads.add((module.__name__, name))
+        return self.thing(called, found)
+
+    def _of_new(self, kind: type, name: str) -> Value:
+        """What an object that the call makes finds in its class."""
+        found, self_ = inspect.getattr_static(kind, name, _MISSING), Value(made={id(kind): kind})
+        if self.of_own_code(found):
+            self._function(found, Args([self_]))
+            return Value(made={hash((found, kind)): Made(found, owner=self_)})
+        if isinstance(found, staticmethod | classmethod):
+            return self._attribute(Label(kind.__name__, kind), name)
+        known = self.kept(name) | self.kept(f"{name}()")
+        return (
+            known
+            if found is _MISSING or hasattr(found, "__get__")
+            else known | self.thing(f"{kind.__name__}.{name}", found)
+        )
+
+    def element(self, owner: Value) -> Value:
+        """What is to be had out of it."""
+        result = Value(owner.held, owner.held, owner.functions) | (
+            NOTHING if owner.shared else self.kept("[]")
+        )
+        for label in owner.shared.values():
+            value, name = label.value, label.name
+            known = self._insides.get(id(value))
+            if known is None or known[1] != self._round:
+                known = self._insides[id(value)] = (value, self._round, self._inside(name, value))
+            result |= known[2] | (self.kept("[]") if self.is_own(type(value)) else NOTHING)
+        return result
+
+    def _inside(self, name: str, value: Any) -> Value:
+        if isinstance(value, defaultdict) and value.default_factory is not None:
+            raise Doubt(f"a call uses {name}, which adds what is not in it")
+        if isinstance(value, (*CONTAINERS, enum.EnumMeta)):
+            inside = [*value, *value.values()] if isinstance(value, dict) else list(value)
+            if all(kind in ATOMS for kind in set(map(type, inside))):
+                return NOTHING
+            changing = {id(part): part for part in inside if not self.fixed(part)}
+            if len(changing) > MOST_OBJECTS:
+                return one(name)
+            return all_of(self.thing(name, part) for part in changing.values())
+        if _can_be_called(value) or isinstance(value, ModuleType | bytearray):
+            return NOTHING
+        if _of_numpy(value) and getattr(value, "dtype", None) != "O":
+            return NOTHING if getattr(value, "ndim", None) == 1 else one(name, ARRAY)
+        return one(name)
+
+    def leaves_alone(self, module: str) -> bool:
+        return module.partition(".")[0] in libraries.PURE_LIBRARIES
+
+    def written(self, owner: Value, by: str, how: str = "") -> None:
+        for label in owner.shared.values():
+            named = getattr(label.value, "__name__", label.name) + how
+            raise Doubt(f"{by} changes {named if isinstance(label.value, SENT_BY_NAME) else label.name}")
+
+
+def _plain(value: Value) -> Value:
+    """Without what can be called."""
+    shared, held = (
+        {i: label for i, label in some.items() if not _can_be_called(label.value)}
+        for some in (value.shared, value.held)
+    )
+    return Value(shared, held)
+
+
+def _can_be_called(value: Any) -> bool:
+    return isinstance(value, CALLED) or inspect.isbuiltin(value)
+
+
+def _of_numpy(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] == "numpy"
+
+
+def _is_generated(function: Any) -> bool:
+    """Whether a dataclass has it made."""
+    name: str = function.__code__.co_qualname
+    return name.startswith("__create_fn__.<locals>.")
 
 
 def _name(called: Any) -> str:

@@ -1,481 +1,502 @@
-"""One function's code, followed with labels: see effects.py. From instruction to instruction as the
-interpreter would go, along both ways of each branch, until no label changes any more."""
+"""One function's source, followed with labels: see effects.py. Statement by statement; what is done within a
+branch or a loop is taken to be done, and not to be done, at any time."""
 
 from __future__ import annotations
 
-import dis
+import ast
+import functools
+import importlib.util
+import linecache
 import sys
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from fairlead.pools.choose.labels import (
+    CONTAINERS,
+    NOTHING,
+    SENT_BY_NAME,
     UNKNOWN,
+    Args,
     Doubt,
-    ElementOf,
-    Label,
-    MadeFunction,
-    Method,
-    element,
-    merged,
-    named_in,
-)
+    Made,
+    Value,
+    all_of,
+    by_identity,
+    one,
+)  # fmt: skip
+from fairlead.pools.choose.libraries import READS
+from fairlead.pools.serialization.function import codes
 
 if TYPE_CHECKING:
     from fairlead.pools.choose.effects import Effects
 
-NULL, SELF = object(), object()
-"""What the interpreter has beside a function that it is about to call: nothing, or the method's object."""
-
-_SIMPLE = {
-    name: tuple(map(int, effect))
-    for effect, names in {
-        "00": "CACHE NOP RESUME EXTENDED_ARG MAKE_CELL COPY_FREE_VARS PRECALL NOT_TAKEN DELETE_FAST"
-        " DELETE_DEREF SETUP_ANNOTATIONS",
-        "01": "LOAD_CLOSURE LOAD_NAME LOAD_LOCALS LOAD_BUILD_CLASS LOAD_ASSERTION_ERROR LOAD_COMMON_CONSTANT"
-        " LOAD_SMALL_INT RETURN_GENERATOR GET_LEN MATCH_MAPPING MATCH_SEQUENCE MATCH_KEYS PUSH_EXC_INFO"
-        " WITH_EXCEPT_START",
-        "10": "POP_TOP POP_EXCEPT STORE_NAME",
-        "11": "TO_BOOL UNARY_NOT UNARY_NEGATIVE UNARY_INVERT UNARY_POSITIVE FORMAT_SIMPLE CONVERT_VALUE"
-        " CHECK_EXC_MATCH",
-        "21": "COMPARE_OP IS_OP CONTAINS_OP FORMAT_WITH_SPEC CALL_INTRINSIC_2",
-    }.items()
-    for name in names.split()
-}
-"""(popped, pushed), where what is popped does not matter."""
-_BUILDS = {"BUILD_TUPLE": 1, "BUILD_LIST": 1, "BUILD_SET": 1, "BUILD_MAP": 2}
-_ITERATOR = -dis.stack_effect(dis.opmap["POP_ITER"]) if "POP_ITER" in dis.opmap else 1
-"""Places on the stack of an iterator and what belongs to it."""
-_END = {"RETURN_VALUE", "RERAISE", "RAISE_VARARGS", "RETURN_CONST", "INTERPRETER_EXIT"}
-_ALWAYS = {"JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP", "JUMP_NO_INTERRUPT"}
-_NULL_FIRST = sys.version_info < (3, 13)
-_KWARGS_ALWAYS = sys.version_info >= (3, 14)
-_GENERATOR = 0x20
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_OPERATIONS = {
+    "mult": "mul", "matmult": "matmul", "div": "truediv", "bitor": "or", "bitxor": "xor", "bitand": "and",
+}  # fmt: skip
+"""Methods that are not called as their operation is."""
 
 
 class FollowedCode:
     """
     Args:
-        cells: what its closure refers to, where it is no body within another function.
-        outer: of a body within another function, that function's.
+        within: the function; of one that is made by another, that one's.
     """
 
     def __init__(
         self,
         effects: Effects,
-        code: CodeType,
+        node: Any,
         scope: dict[str, Any],
-        cells: dict[str, Any],
-        outer: FollowedCode | None,
+        name: str,
+        within: FunctionType | FollowedCode,
     ) -> None:
-        self._effects = effects
-        self.code = code
+        self.effects = effects
+        self.node = node
         self.scope = scope
-        self._cells = cells
-        self._outer = outer
-        self._locals: dict[str, Any] = {}
-        self.result: Any = None
-        self.running = self.ran = self.again = False
-        self._steps = list(dis.get_instructions(code))
-        self._places = {step.offset: number for number, step in enumerate(self._steps)}
-        self._handlers = [
-            (e.start, e.end, e.target, e.depth, e.lasti)
-            for e in dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
-        ]
-        self._kwargs = 0
-        self._stack: list[Any] = []
+        self.name = name
+        self.within = within
+        self.entry: dict[str, Value] = {}
+        self.result = NOTHING
+        self.running = False
+        self.round = -1
+        self._now: dict[str, Value] = {}
+        """The variables, where the code is followed."""
+        self._ever: dict[str, Value] = {}
+        """The same, as they are at any time."""
+        self._branches: dict[str, Value] = {}
+        """What branches, loops and functions within put in them, in whatever order."""
+        self._set_within: set[str] = set()
+        self._depth = 0
+        outer: CodeType = within.__code__ if isinstance(within, FunctionType) else within.code
+        place = (getattr(node, "name", "<lambda>"), _first_line(node))
+        self.code: CodeType = next(one for one in codes(outer) if (one.co_name, one.co_firstlineno) == place)
+        self._locals = {*self.code.co_varnames, *self.code.co_cellvars}
+        self._others: dict[str, bool] = {}
+        """Variables that it sets and are not its own; and whether they are a function's."""
 
-    def enter(self, entry: dict[str, Any]) -> bool:
-        """Adds labels to its arguments; whether that says anything new."""
-        before = dict(self._locals)
-        for name, label in entry.items():
-            self._store(name, label)
-        return before != self._locals
+    def enter(self, args: Args, defaults: dict[str, Value]) -> bool:
+        """Adds to its arguments; whether that says anything new."""
+        given, named = self.node.args, dict(args.names)
+        names = [arg.arg for arg in (*given.posonlyargs, *given.args)]
+        entry = dict(zip(names, args.places, strict=False))
+        for name in (*names, *(arg.arg for arg in given.kwonlyargs)):
+            passed = entry.get(name, NOTHING) | named.pop(name, NOTHING) | args.more
+            entry[name] = passed or defaults.get(name, NOTHING)
+        for rest, values in ((given.vararg, args.places[len(names) :]), (given.kwarg, named.values())):
+            if rest is not None:
+                entry[rest.arg] = all_of([args.more, *values]).within
+        before = self.entry
+        self.entry = {name: value | before.get(name, NOTHING) for name, value in entry.items()}
+        return before != self.entry
 
-    def _store(self, name: str, label: Any) -> None:
-        known = self._locals.get(name)
-        both = merged(known, label)
-        if both != known:
-            self._locals[name] = both
-            self.again = True
-
-    # one pass
-
-    def round(self) -> None:
-        states: dict[int, list[Any]] = {}
-        waiting: list[int] = []
-
-        def reach(offset: int, stack: list[Any]) -> None:
-            place = self._places[offset]
-            known = states.get(place)
-            if known is None:
-                states[place] = stack
-            else:
-                if len(known) != len(stack):
-                    raise Doubt(f"{self.code.co_qualname}() cannot be followed")
-                both = [merged(*pair) for pair in zip(known, stack, strict=True)]
-                if both == known:
-                    return
-                states[place] = both
-            waiting.append(place)
-
-        reach(self._steps[0].offset, [])
-        while waiting:
-            place = waiting.pop()
-            step = self._steps[place]
-            self._effects.step()
-            self._stack = list(states[place])
-            for start, end, target, depth, lasti in self._handlers:
-                if start <= step.offset < end and len(self._stack) >= depth:
-                    reach(target, [*self._stack[:depth], *([None] if lasti else []), None])
-            self._follow(step, place, reach)
-
-    def _follow(self, step: dis.Instruction, place: int, reach: Any) -> None:
-        name, stack = step.opname, self._stack
-        if step.opcode in dis.hasjrel or step.opcode in dis.hasjabs:
-            if name.startswith("POP_JUMP"):
-                stack.pop()
-                reach(step.argval, list(stack))
-            elif name in _ALWAYS:
-                reach(step.argval, stack)
-                return
-            elif name == "FOR_ITER":
-                change = dis.stack_effect(step.opcode, step.arg, jump=True)
-                reach(step.argval, [*stack[: len(stack) + min(change, 0)], *[None] * change])
-                stack.append(element(stack[-_ITERATOR]))
-            elif name.endswith("OR_POP"):
-                reach(step.argval, list(stack))
-                stack.pop()
-            else:
-                change = dis.stack_effect(step.opcode, step.arg, jump=True)
-                reach(step.argval, [*stack[: len(stack) + min(change, 0)], *[None] * change])
-                self._unknown(step)
-        elif name in _SIMPLE:
-            popped, pushed = _SIMPLE[name]
-            if popped:
-                del stack[-popped:]
-            stack += [None] * pushed
-        elif (known := getattr(self, f"_{name.lower()}", None)) is not None:
-            known(step)
-        elif name in _BUILDS:
-            self._build(step.arg * _BUILDS[name] if step.arg else 0)
-        elif name.startswith(("LOAD_FAST", "STORE_FAST")):
-            self._fast(step)
+    def run(self) -> None:
+        self._now, self._depth = {}, 0
+        for name, value in self.entry.items():
+            self._bind(name, value)
+        if isinstance(self.node, ast.Lambda):
+            self.result |= self._visit(self.node.body)
         else:
-            self._unknown(step)
-        if name not in _END:
-            reach(self._steps[place + 1].offset, stack)
+            self._all(self.node.body)
 
-    def _unknown(self, step: dis.Instruction) -> None:
-        change = dis.stack_effect(step.opcode, step.arg, jump=False)
-        if any(isinstance(one, Label | ElementOf | Method) for one in self._stack[-4:]):
-            raise Doubt(f"{self.code.co_qualname}() has a {step.opname}, which cannot be followed")
-        if change < 0:
-            del self._stack[change:]
-        self._stack += [None] * change
+    def _visit(self, node: ast.AST) -> Value:
+        """What it comes to, of an expression."""
+        if isinstance(node, ast.stmt):
+            self.effects.step()
+        known: Any = getattr(self, f"_{type(node).__name__.lower()}", self._within)
+        found: Value | None = known(node)
+        return found or NOTHING
 
-    def _end_for(self, step: dis.Instruction) -> None:
-        del self._stack[dis.stack_effect(step.opcode, step.arg) :]
+    def _all(self, nodes: Any) -> Value:
+        return all_of([self._visit(node) for node in nodes])
 
-    _end_send = _end_for
+    def _within(self, node: ast.AST) -> None:
+        self._depth += 1
+        self._all(ast.iter_child_nodes(node))
+        self._depth -= 1
 
-    def _pop(self, count: int) -> list[Any]:
-        if not count:
-            return []
-        popped = self._stack[-count:]
-        del self._stack[-count:]
-        return popped
+    # statements
+
+    def _for(self, node: ast.For) -> None:
+        self._depth += 1
+        self._store(node.target, self._iterated(node.iter))
+        self._all([*node.body, *node.orelse])
+        self._depth -= 1
+
+    _asyncfor = _for
+
+    def _with(self, node: ast.With) -> None:
+        for item in node.items:
+            owner = self._visit(item.context_expr)
+            if owner.shared:
+                raise Doubt(f"{self.name}() enters {owner.name}, which all calls in this process share")
+            if item.optional_vars is not None:
+                self._store(
+                    item.optional_vars, owner | self.effects.element(owner) | self.effects.kept("__enter__()")
+                )
+        self._depth += 1
+        self._all(node.body)
+        self._depth -= 1
+
+    _asyncwith = _with
+
+    def _match(self, node: ast.Match) -> None:
+        subject = self._visit(node.subject)
+        part = one(subject.name) if subject.objects else self.effects.kept("[]")
+        self._depth += 1
+        for case in node.cases:
+            for inner in ast.walk(case.pattern):
+                for name in (getattr(inner, "name", None), getattr(inner, "rest", None)):
+                    if isinstance(name, str):
+                        self._bind(name, subject | part | part.within)
+            self._all(([case.guard] if case.guard else []) + case.body)
+        self._depth -= 1
+
+    def _return(self, node: Any) -> None:
+        self.result |= self._visit(node.value) if node.value is not None else NOTHING
+
+    def _yield(self, node: Any) -> None:
+        self.result |= self._visit(node.value).within if node.value is not None else NOTHING
+
+    def _yieldfrom(self, node: ast.YieldFrom) -> None:
+        self.result |= self._iterated(node.value).within
+
+    def _assign(self, node: Any) -> None:
+        parts = node.value.elts if isinstance(node.value, ast.Tuple) else []
+        values = [self._visit(part) for part in parts]
+        found = all_of(values).within if parts else self._visit(node.value)
+        for target in node.targets:
+            places = getattr(target, "elts", [])
+            rest = any(isinstance(part, ast.Starred) for part in (*places, *parts))
+            each = parts and len(places) == len(parts) and not rest
+            for place, value in zip(places, values, strict=True) if each else [(target, found)]:
+                self._store(place, value)
+
+    def _annassign(self, node: Any) -> None:
+        if node.value is not None:
+            self._store(node.target, self._visit(node.value))
+
+    def _namedexpr(self, node: ast.NamedExpr) -> Value:
+        self._annassign(node)
+        return self._visit(node.value)
+
+    def _augassign(self, node: ast.AugAssign) -> None:
+        left, right, name = self._visit(node.target), self._visit(node.value), _operation(node)
+        for label in left.shared.values():
+            kind = type(label.value)
+            of_text = kind in CONTAINERS and isinstance(node.value, ast.Constant | ast.JoinedStr)
+            own = self.effects.is_own(kind) and not hasattr(kind, f"__i{name}__")
+            if label.value is UNKNOWN or not (own or of_text or kind is tuple):
+                raise Doubt(f"{self.name}() changes {label.name}")
+        self._store(node.target, left | self._operated(name, left, right) | right.within)
+
+    def _delete(self, node: ast.Delete) -> None:
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                self._bind(target.id, NOTHING)
+            else:
+                self._store(target, NOTHING)
+
+    def _import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            module = self._module(alias.name)
+            first = alias.name.partition(".")[0]
+            self._bind(alias.asname or first, module if alias.asname else self._module(first))
+
+    def _importfrom(self, node: ast.ImportFrom) -> None:
+        name = "." * node.level + (node.module or "")
+        name = importlib.util.resolve_name(name, self.scope.get("__package__") or "") if node.level else name
+        module = self._module(name)
+        for alias in node.names:
+            inner = f"{name}.{alias.name}"
+            found = (
+                self._module(inner) if inner in sys.modules else self.effects.attribute(module, alias.name)
+            )
+            self._bind(alias.asname or alias.name, found)
+
+    def _module(self, name: str) -> Value:
+        self.effects.imports.add(name)
+        if name in sys.modules:
+            return one(name, sys.modules[name])
+        return NOTHING if self.effects.leaves_alone(name) else one(name)
+
+    def _global(self, node: ast.Global | ast.Nonlocal) -> None:
+        self._others |= dict.fromkeys(node.names, isinstance(node, ast.Nonlocal))
+
+    _nonlocal = _global
+
+    def _functiondef(self, node: Any) -> None:
+        made = self._lambda(node)
+        for decorator in reversed(node.decorator_list):
+            made |= self.effects.call(self._visit(decorator), Args([made]))
+        self._bind(node.name, made)
+
+    _asyncfunctiondef = _functiondef
+
+    def _lambda(self, node: Any) -> Value:
+        given = node.args
+        pairs = [*zip(reversed((*given.posonlyargs, *given.args)), reversed(given.defaults), strict=False)]
+        pairs += [pair for pair in zip(given.kwonlyargs, given.kw_defaults, strict=True) if pair[1]]
+        made = Value(made={id(node): Made(node, self, {arg.arg: self._visit(value) for arg, value in pairs})})
+        if not isinstance(node, ast.Lambda):
+            self._bind(node.name, made)  # it may call itself
+        self.effects.call(made, Args())  # as its calls may not be seen
+        return made
+
+    def _classdef(self, node: ast.ClassDef) -> None:
+        for label in self._all([*node.bases, *(keyword.value for keyword in node.keywords)]).shared.values():
+            if isinstance(label.value, type):
+                self.effects.of_class("__init_subclass__", label.value, Args())
+                for hook in ("__new__", "__init__"):
+                    self.effects.of_class(hook, type(label.value), Args())
+        self._within(node)
+        self._bind(node.name, NOTHING)
 
     # variables
 
-    def _fast(self, step: dis.Instruction) -> None:
-        names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
-        kinds = [part for part in step.opname.split("_") if part in ("LOAD", "STORE")]
-        for kind, name in zip(kinds, names, strict=True):
-            if kind == "LOAD":
-                self._stack.append(self._locals.get(name))
-            else:
-                self._store(name, self._stack.pop())
+    def _bind(self, name: str, value: Value) -> None:
+        frame: Any = self
+        if name in self._others:
+            frame = self.within
+            while self._others[name] and isinstance(frame, FollowedCode) and name not in frame._locals:
+                frame = frame.within
+            if not (self._others[name] and isinstance(frame, FollowedCode)):
+                which = f"{name}, a variable of its closure" if self._others[name] else f"the global {name}"
+                raise Doubt(f"{self.name}() changes {which}")
+            frame._set_within.add(name)
+        if frame is not self or self._depth:
+            frame._branches[name] = frame._branches.get(name, NOTHING) | value
+        self._now[name] = value | self._now.get(name, NOTHING) if self._depth else value
+        before = frame._ever.get(name, NOTHING)
+        frame._ever[name] = both = before | value
+        self.effects.again = self.effects.again or before != both
 
-    def _load_const(self, step: dis.Instruction) -> None:
-        self._stack.append(step.argval if isinstance(step.argval, CodeType) else None)
+    def _name(self, node: ast.Name) -> Value:
+        name, found = node.id, self._now.get(node.id, NOTHING)
+        if self._depth or name not in self._now or name in self._set_within:
+            found |= self._branches.get(name, NOTHING)
+        return found if name in self._locals and name not in self._others else found | self._free(name)
 
-    def _return_const(self, _: dis.Instruction) -> None:
-        pass
-
-    def _load_deref(self, step: dis.Instruction) -> None:
-        self._stack.append(self._cell(step.argval))
-
-    _load_classderef = _load_deref
-
-    def _load_from_dict_or_deref(self, step: dis.Instruction) -> None:
-        self._stack[-1] = self._cell(step.argval)
-
-    def _load_from_dict_or_globals(self, step: dis.Instruction) -> None:
-        self._stack[-1] = self._effects.name(self.scope, step.argval)
-
-    def _cell(self, name: str) -> Any:
-        if name in self.code.co_cellvars:
-            return self._locals.get(name)
-        if self._outer is not None:
-            return self._outer._cell(name)
-        value = self._cells.get(name, UNKNOWN)
-        return None if name == "__class__" else self._effects.thing(name, value)
-
-    def _store_deref(self, step: dis.Instruction) -> None:
-        frame: FollowedCode | None = self
-        while frame is not None and step.argval not in frame.code.co_cellvars:
-            frame = frame._outer
-        if frame is None:
-            raise Doubt(f"{self.code.co_qualname}() changes {step.argval}, a variable of its closure")
-        frame._store(step.argval, self._stack.pop())
-        self.again = self.again or frame.again
-
-    def _load_global(self, step: dis.Instruction) -> None:
-        found = [self._effects.name(self.scope, step.argval)]
-        if step.arg is not None and step.arg & 1:
-            found.insert(0 if _NULL_FIRST else 1, NULL)
-        self._stack += found
-
-    def _store_global(self, step: dis.Instruction) -> None:
-        raise Doubt(f"{self.code.co_qualname}() changes the global {step.argval}")
-
-    _delete_global = _store_global
-
-    def _push_null(self, _: dis.Instruction) -> None:
-        self._stack.append(NULL)
-
-    def _copy(self, step: dis.Instruction) -> None:
-        self._stack.append(self._stack[-(step.arg or 1)])
-
-    def _swap(self, step: dis.Instruction) -> None:
-        place = -(step.arg or 1)
-        self._stack[-1], self._stack[place] = self._stack[place], self._stack[-1]
-
-    # attributes and items
-
-    def _load_attr(self, step: dis.Instruction) -> None:
-        method = step.opname == "LOAD_METHOD" or (
-            sys.version_info >= (3, 12) and step.arg is not None and bool(step.arg & 1)
+    def _free(self, name: str) -> Value:
+        frame: Any = self
+        while isinstance(frame.within, FollowedCode):
+            frame = frame.within
+            if name in frame._ever and name not in frame._others:
+                found: Value = frame._ever[name]
+                return found
+        function = frame.within
+        if name in function.__code__.co_freevars:
+            cell = function.__closure__[function.__code__.co_freevars.index(name)]
+            try:
+                return self.effects.thing(name, cell.cell_contents)
+            except ValueError:
+                return one(name)
+        return (
+            NOTHING if name in self._now and name not in self.scope else self.effects.name(self.scope, name)
         )
-        owner = self._stack.pop()
-        found = self._effects.attribute(owner, step.argval)
-        if method:
-            # of what is no method, the interpreter says that there is no object
-            self._stack += [found, SELF]
+
+    def _store(self, target: Any, value: Value) -> None:
+        if isinstance(target, ast.Name):
+            self._bind(target.id, value)
+        elif isinstance(target, ast.Tuple | ast.List):
+            for part in target.elts:
+                self._store(part, self.effects.element(value))
+        elif isinstance(target, ast.Starred):
+            self._store(target.value, (value | self.effects.element(value)).within)
         else:
-            self._stack.append(None if owner is None else found)
-
-    _load_method = _load_attr
-
-    def _reraise(self, _: dis.Instruction) -> None:
-        """Of what was caught: no object of the stack goes anywhere."""
-
-    def _load_super_attr(self, step: dis.Instruction) -> None:
-        *_, owner = self._pop(3)
-        if isinstance(owner, Label):
-            raise Doubt(f"{self.code.co_qualname}() calls super() of {owner.name}, which cannot be followed")
-        self._stack += [Method(None, str(step.argval)), SELF] if step.arg and step.arg & 1 else [None]
-
-    def _load_special(self, _: dis.Instruction) -> None:
-        self._enter(self._stack.pop())
-        self._stack += [None, SELF]
-
-    def _before_with(self, _: dis.Instruction) -> None:
-        self._enter(self._stack.pop())
-        self._stack += [None, None]
-
-    def _enter(self, owner: Any) -> None:
-        if isinstance(owner, Label):
-            raise Doubt(
-                f"{self.code.co_qualname}() enters {owner.name}, which all calls in this process share"
+            name = self._mangled(target.attr) if isinstance(target, ast.Attribute) else "[]"
+            self.effects.written(
+                self._visit(target.value), f"{self.name}()", "" if name == "[]" else f".{name}"
             )
+            self.effects.keep(name, value)
+            if name == "[]":
+                self._visit(target.slice)
 
-    def _write(self, owner: Any, values: list[Any], how: str) -> None:
-        if isinstance(owner, Label):
-            raise Doubt(f"{self.code.co_qualname}() changes {owner.name}")
-        if isinstance(owner, ModuleType | type | FunctionType):
-            raise Doubt(f"{self.code.co_qualname}() changes {owner.__name__}{how}")
-        for value in values:
-            if isinstance(value, Label | ElementOf | Method):
-                raise Doubt(f"{self.code.co_qualname}() keeps {named_in(value)} in another object")
+    # expressions
 
-    def _store_attr(self, step: dis.Instruction) -> None:
-        value, owner = self._pop(2)
-        self._write(owner, [value], f".{step.argval}")
+    def _boolop(self, node: ast.BoolOp) -> Value:
+        return self._all(node.values)
 
-    def _delete_attr(self, step: dis.Instruction) -> None:
-        self._write(self._stack.pop(), [], f".{step.argval}")
+    def _ifexp(self, node: ast.IfExp) -> Value:
+        self._visit(node.test)
+        return self._all([node.body, node.orelse])
 
-    def _store_subscr(self, _: dis.Instruction) -> None:
-        value, owner, _ = self._pop(3)
-        self._write(owner, [value], "")
+    def _starred(self, node: ast.Starred) -> Value:
+        return self.effects.element(self._visit(node.value))
 
-    def _delete_subscr(self, _: dis.Instruction) -> None:
-        owner, _ = self._pop(2)
-        self._write(owner, [], "")
+    def _await(self, node: ast.Await) -> Value:
+        return self._visit(node.value)
 
-    def _store_slice(self, _: dis.Instruction) -> None:
-        value, owner, _, _ = self._pop(4)
-        self._write(owner, [value], "")
+    def _tuple(self, node: Any) -> Value:
+        return self._all(node.elts).within
 
-    def _binary_subscr(self, _: dis.Instruction) -> None:
-        owner, _ = self._pop(2)
-        self._stack.append(element(owner))
+    _list = _set = _tuple
 
-    def _binary_slice(self, _: dis.Instruction) -> None:
-        owner = self._pop(3)[0]
-        self._stack.append(_copied(owner))
+    def _dict(self, node: ast.Dict) -> Value:
+        found = self._all([part for part in (*node.keys, *node.values) if part is not None])
+        return (found | self.effects.element(found)).within if None in node.keys else found.within
 
-    def _binary_op(self, step: dis.Instruction) -> None:
-        left, right = self._pop(2)
-        if step.argrepr == "[]":
-            self._stack.append(element(left))
-        elif step.argrepr.endswith("="):
-            self._write(left, [], "")
-            self._stack.append(left)
-        elif step.argrepr in "+*|" and any(
-            isinstance(one, Label) and isinstance(one.value, list | tuple | dict | set)
-            for one in (left, right)
-        ):
-            self._stack.append(merged(_copied(left), _copied(right)))
-        else:
-            self._stack.append(None)
+    def _listcomp(self, node: Any) -> Value:
+        self._depth += 1
+        for part in node.generators:
+            self._store(part.target, self._iterated(part.iter))
+            self._all(part.ifs)
+        found = self._all([node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt])
+        self._depth -= 1
+        return found.within
 
-    # what is made
+    _setcomp = _dictcomp = _generatorexp = _listcomp
 
-    def _build(self, count: int) -> None:
-        parts = [part for part in self._pop(count) if isinstance(part, Label | ElementOf | Method)]
-        self._stack.append(Label(named_in(parts[0]), UNKNOWN) if parts else None)
+    def _iterated(self, node: ast.expr) -> Value:
+        owner = self._visit(node)
+        for label in owner.shared.values():
+            if hasattr(label.value, "__next__"):
+                raise Doubt(f"{self.name}() uses up {label.name}")
+        return self.effects.element(owner)
 
-    def _build_const_key_map(self, step: dis.Instruction) -> None:
-        self._build((step.arg or 0) + 1)
+    def _compare(self, node: ast.Compare) -> None:
+        values = [self._visit(part) for part in (node.left, *node.comparators)]
+        labels = [label for value in values for label in value.objects.values() if by_identity(label.value)]
+        others = [label for label in labels if not label.of_arguments]
+        if others and len(labels) > 1 and all(value.objects for value in values):
+            raise Doubt(f"{self.name}() compares {others[0].name} by identity")
 
-    def _build_string(self, step: dis.Instruction) -> None:
-        self._pop(step.arg or 0)
-        self._stack.append(None)
+    def _binop(self, node: ast.BinOp) -> Value:
+        return self._operated(_operation(node), self._visit(node.left), self._visit(node.right))
 
-    _build_slice = _build_string
+    def _operated(self, name: str, left: Value, right: Value) -> Value:
+        both = left | right
+        containers = {i: o for i, o in both.shared.items() if isinstance(o.value, CONTAINERS)}
+        inside = (
+            self.effects.element(Value(containers, both.held)).within if containers or both.held else NOTHING
+        )
+        return inside | all_of(self.effects.kept(f"__{part}{name}__()") for part in ("", "i", "r"))
 
-    def _format_value(self, step: dis.Instruction) -> None:
-        self._pop(2 if (step.arg or 0) & 4 else 1)
-        self._stack.append(None)
+    def _subscript(self, node: ast.Subscript) -> Value:
+        owner, index = self._visit(node.value), node.slice
+        self._visit(index)
+        if isinstance(index, ast.Slice):
+            arrays = {
+                i: o for i, o in owner.shared.items() if not isinstance(o.value, (*CONTAINERS, bytearray))
+            }
+            return self.effects.element(owner).within | Value(arrays)
+        parts = index.elts if isinstance(index, ast.Tuple) else [index]
+        rows = any(isinstance(part, ast.Slice) for part in parts)
+        numbers = [
+            i for i, o in owner.shared.items() if getattr(o.value, "ndim", 0) == len(parts) and not rows
+        ]
+        rest = Value({i: o for i, o in owner.shared.items() if i not in numbers}, owner.held, owner.made)
+        return self.effects.element(rest) if rest or not numbers else NOTHING
 
-    def _list_append(self, step: dis.Instruction) -> None:
-        value = self._stack.pop()
-        if isinstance(value, Label | ElementOf | Method):
-            self._stack[-(step.arg or 1)] = Label(named_in(value), UNKNOWN)
+    def _attribute(self, node: ast.Attribute) -> Value:
+        return self.effects.attribute(self._visit(node.value), self._mangled(node.attr))
 
-    _set_add = _list_append
+    def _mangled(self, name: str) -> str:
+        path = self.name.replace(".<locals>.", "\0.").split(".")
+        owner = next((one for one in reversed(path[:-1]) if not one.endswith("\0")), "")
+        return (
+            f"_{owner.lstrip('_')}{name}"
+            if owner and name.startswith("__") and not name.endswith("__")
+            else name
+        )
 
-    def _map_add(self, step: dis.Instruction) -> None:
-        self._stack[-2:] = [merged(*self._stack[-2:])]
-        self._list_append(step)
+    def _call(self, node: ast.Call) -> Value:
+        more, called, places = NOTHING, node.func, list[Value]()
+        for part in node.args:
+            value = self._visit(part)
+            if isinstance(part, ast.Starred) or more:
+                more |= value
+            else:
+                places.append(value)
+        names = {keyword.arg: self._visit(keyword.value) for keyword in node.keywords if keyword.arg}
+        for keyword in node.keywords:
+            more |= NOTHING if keyword.arg else self.effects.element(self._visit(keyword.value))
+        args = Args(places, names, more)
+        last: Any = node.args[-1] if node.args else None
+        constant: Any = last.value if isinstance(last, ast.Constant) else None
+        if isinstance(called, ast.Attribute):
+            if isinstance(called.value, ast.Call) and _is_name(called.value.func, "super"):
+                return self._super(called.attr, args)
+            if called.attr == "import_module" and constant:
+                return self._module(constant)
+            return self.effects.method(self._visit(called.value), self._mangled(called.attr), args)
+        if _is_name(called, "getattr") and constant and len(places) == 2 and not _by_name(places[0]):
+            return self.effects.attribute(places[0], constant)
+        return self.effects.call(self._visit(called), args)
 
-    def _list_extend(self, step: dis.Instruction) -> None:
-        self._stack[-1] = element(self._stack[-1])
-        self._list_append(step)
-
-    _set_update = _dict_update = _dict_merge = _list_extend
-
-    def _list_to_tuple(self, _: dis.Instruction) -> None:
-        pass
-
-    _call_intrinsic_1 = _list_to_tuple
-
-    def _unpack_sequence(self, step: dis.Instruction) -> None:
-        self._stack += [element(self._stack.pop())] * (step.arg or 0)
-
-    def _unpack_ex(self, step: dis.Instruction) -> None:
-        owner = self._stack.pop()
-        self._stack += [element(owner)] * (((step.arg or 0) & 0xFF) + 1 + ((step.arg or 0) >> 8))
-
-    def _get_iter(self, _: dis.Instruction) -> None:
-        owner = self._stack.pop()
-        if isinstance(owner, Label):
-            if hasattr(owner.value, "__next__"):
-                raise Doubt(f"{self.code.co_qualname}() uses up {owner.name}")
-            inside = element(owner)
-            owner = None if inside is None else ElementOf(inside)
-        self._stack += [owner if isinstance(owner, ElementOf) else None, *[None] * (_ITERATOR - 1)]
-
-    def _pop_iter(self, _: dis.Instruction) -> None:
-        del self._stack[-_ITERATOR:]
-
-    def _yield_value(self, _: dis.Instruction) -> None:
-        self._give(self._stack.pop())
-        self._stack.append(None)
-
-    def _return_value(self, _: dis.Instruction) -> None:
-        self._give(self._stack.pop())
-
-    def _give(self, value: Any) -> None:
-        if self.code.co_flags & _GENERATOR and isinstance(value, Label):
-            value = ElementOf(value)
-        self.result = merged(self.result, value)
-
-    # calls
-
-    def _make_function(self, step: dis.Instruction) -> None:
-        code = self._stack.pop()
-        self._pop(-dis.stack_effect(step.opcode, step.arg))
-        self._stack.append(body := MadeFunction(code, self))
-        self._effects.body(body, [])
-
-    def _set_function_attribute(self, _: dis.Instruction) -> None:
-        self._stack[-2:] = self._stack[-1:]
-
-    def _import_name(self, step: dis.Instruction) -> None:
-        self._pop(2)
-        module: Any = sys.modules.get(step.argval)
-        before = self._steps[self._places[step.offset] - 1].argval
-        if module is not None and before is None:
-            module = sys.modules.get(step.argval.partition(".")[0])
-        if module is None and not self._effects.leaves_alone(step.argval):
-            module = Label(step.argval, UNKNOWN)
-        self._stack.append(module)
-
-    def _import_from(self, step: dis.Instruction) -> None:
-        self._stack.append(self._effects.attribute(self._stack[-1], step.argval))
-
-    def _kw_names(self, _: dis.Instruction) -> None:
-        self._kwargs = 1
-
-    def _call(self, step: dis.Instruction) -> None:
-        args = self._pop(step.arg or 0)
-        more, self._kwargs = bool(self._kwargs), 0
-        self._make_call(args, more=more)
-
-    def _call_kw(self, step: dis.Instruction) -> None:
-        self._stack.pop()
-        self._make_call(self._pop(step.arg or 0), more=True)
-
-    def _call_function_ex(self, step: dis.Instruction) -> None:
-        args = self._pop(2 if _KWARGS_ALWAYS or (step.arg or 0) & 1 else 1)
-        self._make_call([element(one) for one in args if one is not NULL], more=True)
-
-    def _make_call(self, args: list[Any], *, more: bool) -> None:
-        one, other = self._pop(2)
-        called = other if one is NULL else one
-        if one is not NULL and other is not NULL and other is not SELF:
-            args = [other, *args]
-        if called is super and isinstance(self._locals.get(self.code.co_varnames[0]), Label):
-            raise Doubt(f"{self.code.co_qualname}() calls super(), which cannot be followed")
-        self._stack.append(self._called(called, args, more=more))
-
-    def _called(self, called: Any, args: list[Any], *, more: bool) -> Any:
-        effects = self._effects
-        if isinstance(called, MadeFunction):
-            return effects.body(called, args)
-        if isinstance(called, Method):
-            return effects.method(called, args, more=more)
-        if isinstance(called, Label) and not effects.can_follow(called.value):
-            raise Doubt(f"{self.code.co_qualname}() calls {called.name}, which cannot be followed")
-        if called is None or isinstance(called, ElementOf):
-            return effects.method(Method(None, "a function"), args)
-        return effects.call(called.value if isinstance(called, Label) else called, args, more=more)
+    def _super(self, name: str, args: Args) -> Value:
+        owner: Any = next(iter(self._free("__class__").shared.values()), None)
+        first = (*self.node.args.posonlyargs, *self.node.args.args)
+        if owner is None or not first:
+            raise Doubt(f"{self.name}() calls super(), which cannot be followed")
+        owner, self_, found = owner.value, self._now.get(first[0].arg, NOTHING), NOTHING
+        kinds = {o.value if isinstance(o.value, type) else type(o.value) for o in self_.shared.values()}
+        for kind in kinds | {*self_.kinds, owner}:
+            mro: Any = kind.__mro__ if owner in kind.__mro__ else type(kind).__mro__
+            rest = mro[mro.index(owner) + 1 :] if owner in mro else ()
+            inner = next((vars(one)[name] for one in rest if name in vars(one)), None)
+            inner = inner.__func__ if isinstance(inner, staticmethod | classmethod) else inner
+            if isinstance(inner, FunctionType) and self.effects.of_own_code(inner):
+                found |= self.effects.call_one(name, inner, args if name == "__new__" else args.after(self_))
+            elif name == "__new__":
+                found |= Value(made={id(kind): kind})
+            elif not hasattr(object, name) or name == "__setattr__":
+                if not _by_name(self_) and name not in READS:
+                    self.effects.written(self_, f"super().{name}()")
+                self.effects.keep("[]", args.all)
+        return found
 
 
-def _copied(label: Any) -> Any:
-    """A copy of a container: it is new, and what is in it is not."""
-    inside = element(label)
-    return None if inside is None else Label(named_in(inside), UNKNOWN)
+def _operation(node: Any) -> str:
+    name = type(node.op).__name__.lower()
+    return _OPERATIONS.get(name, name)
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _by_name(value: Value) -> bool:
+    return any(isinstance(label.value, SENT_BY_NAME) for label in value.shared.values())
+
+
+def source_of(code: CodeType) -> Any:
+    """The syntax tree of what was compiled to this code, and not of what its file has by now."""
+    lines = linecache.getlines(code.co_filename)
+    if not lines and code.co_filename == "<string>" and "-c" in sys.orig_argv:
+        lines = [sys.orig_argv[sys.orig_argv.index("-c") + 1]]
+    tree, known = _compiled(code.co_filename, "".join(lines))
+    nodes: list[Any] = tree.get((code.co_name, code.co_firstlineno), []) if code in known else []
+    if len(nodes) > 1:  # lambdas of one line
+        places = [place for place in code.co_positions() if None not in place and place[3]]
+        nodes = [
+            node for node in nodes
+            if places and all(
+                (node.body.lineno, node.body.col_offset) <= (begin, left)
+                and (end, right) <= (node.body.end_lineno, node.body.end_col_offset)
+                for begin, end, left, right in places
+            )
+        ]  # fmt: skip
+    if not nodes:
+        raise Doubt(f"the source of {code.co_qualname}() cannot be found")
+    return nodes[-1]  # the innermost one
+
+
+@functools.lru_cache(32)
+def _compiled(file: str, source: str) -> tuple[dict[tuple[str, int], list[Any]], set[CodeType]]:
+    try:
+        tree = ast.parse(source)
+        known = {*codes(compile(source, file, "exec", dont_inherit=True))}
+    except (SyntaxError, ValueError):
+        return {}, set()
+    nodes: dict[tuple[str, int], list[Any]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, _FUNCTIONS):
+            nodes.setdefault((getattr(node, "name", "<lambda>"), _first_line(node)), []).append(node)
+    return nodes, known
+
+
+def _first_line(node: Any) -> int:
+    first: Any = (*getattr(node, "decorator_list", ()), node)[0]
+    line: int = first.lineno
+    return line

@@ -10,139 +10,147 @@ import functools
 import pathlib
 import re
 import uuid
-from types import CodeType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from fairlead.pools.choose.followed_code import FollowedCode
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import BuiltinMethodType, FunctionType, MethodType, ModuleType
+from typing import Any
 
 UNKNOWN = object()
+ARRAY = type("Array", (), {"__module__": "numpy"})()
+"""Some part of an array of numbers."""
 CALLED = (FunctionType, type, MethodType, functools.partial, functools._lru_cache_wrapper)
 """What is followed, and no state by itself."""
 ANNOTATIONS = ("__annotate__", "__annotate_func__", "__annotations_cache__")
 """Of a class: no call of one of the user's functions looks at them."""
 ATOMS = (
-    int, float, complex, str, bytes, bool, type(None), type(...), range, slice, re.Pattern, re.Match,
-    datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo, decimal.Decimal, fractions.Fraction,
-    uuid.UUID, pathlib.PurePath, enum.Enum,
+    int, float, complex, str, bytes, bool, type(None), type(...), type(NotImplemented), range, slice,
+    re.Pattern, re.Match, datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo, decimal.Decimal,
+    fractions.Fraction, uuid.UUID, pathlib.PurePath,
 )  # fmt: skip
-CONTAINERS = (list, dict, set, tuple, frozenset, bytearray)
+CONTAINERS = (list, dict, set, tuple, frozenset)
+SENT_BY_NAME = (FunctionType, type, ModuleType, BuiltinMethodType, enum.Enum)
+"""What is the same object wherever it is sent."""
+MOST_OBJECTS = 1000
+"""That an expression may come to, each by itself."""
 
 
 class Doubt(Exception):
     """Why calls may share what a worker elsewhere would not share."""
 
 
+@dataclass(frozen=True)
 class Label:
     """An object that outlives the call, and what a user would call it."""
 
-    __slots__ = ("inside", "name", "value")
+    name: str
+    value: Any = UNKNOWN
 
-    def __init__(self, name: str, value: Any) -> None:
-        self.name = name
-        self.value = value
-        self.inside: Any = UNKNOWN
-        """What ``element`` found, which takes long of a large table."""
+    @property
+    def of_arguments(self) -> bool:
+        return self.name.startswith("argument")
+
+
+@dataclass(frozen=True)
+class Made:
+    """A function that the code makes, by its syntax tree; or a method of the user's, and its object."""
+
+    code: Any
+    frame: Any = None
+    defaults: dict[str, Value] = field(default_factory=dict)
+    owner: Value | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """All that an expression may come to. An object that the call has made is none of these, and neither is
+    one that cannot change."""
+
+    shared: dict[int, Label] = field(default_factory=dict)
+    """By identity."""
+    held: dict[int, Label] = field(default_factory=dict)
+    """What can be reached through an object that the call has made."""
+    made: dict[int, Made | type] = field(default_factory=dict)
+    """Functions that the code makes; and the user's classes, of the objects that it makes."""
+
+    def __or__(self, other: Value) -> Value:
+        if not (self and other) or self is other:
+            return self or other
+        shared, held = _either(self.shared, other.shared), _either(self.held, other.held)
+        return Value(shared, held, self.made | other.made)
+
+    def __bool__(self) -> bool:
+        return bool(self.shared or self.held or self.made)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Label) and self.value is other.value
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-class Method:
-    """A method that was taken from a label, or from an object that the call has made."""
-
-    def __init__(self, owner: Label | None, name: str, function: Any = None) -> None:
-        self.owner = owner
-        self.name = name
-        self.function = function
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Method)
-            and (self.owner, self.name) == (other.owner, other.name)
-            and self.function is other.function
+        return isinstance(other, Value) and all(
+            self_.keys() == others.keys() for self_, others in zip(self._parts(), other._parts(), strict=True)
         )
 
-    __hash__ = None  # type: ignore[assignment]
+    def _parts(self) -> tuple[dict[int, Any], ...]:
+        return self.shared, self.held, self.made
+
+    @property
+    def within(self) -> Value:
+        """A new object that holds this one."""
+        return Value({}, self.objects, self.functions)
+
+    @property
+    def objects(self) -> dict[int, Label]:
+        return _either(self.shared, self.held)
+
+    @property
+    def functions(self) -> dict[int, Any]:
+        return {i: one for i, one in self.made.items() if not isinstance(one, type)}
+
+    @property
+    def kinds(self) -> list[type]:
+        return [one for one in self.made.values() if isinstance(one, type)]
+
+    @property
+    def name(self) -> str:
+        """Of the first of its objects."""
+        return next(iter(self.objects.values())).name
+
+    def only(self, *kinds: type) -> Value:
+        """Of the objects, and not of what others hold, those of these kinds."""
+        return Value({i: one for i, one in self.shared.items() if isinstance(one.value, kinds)})
 
 
-class ElementOf:
-    def __init__(self, element: Any) -> None:
-        self.element = element
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ElementOf) and self.element == other.element
-
-    __hash__ = None  # type: ignore[assignment]
+NOTHING = Value()
 
 
-class MadeFunction:
-    """A function that the code makes: a lambda, a comprehension."""
+@dataclass(frozen=True)
+class Args:
+    """Of a call."""
 
-    def __init__(self, code: CodeType, frame: FollowedCode) -> None:
-        self.code = code
-        self.frame = frame
+    places: list[Value] = field(default_factory=list)
+    names: dict[str, Value] = field(default_factory=dict)
+    more: Value = field(default_factory=Value)
+    """What has no place here."""
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, MadeFunction) and self.code is other.code
+    @property
+    def all(self) -> Value:
+        return all_of([*self.places, *self.names.values(), self.more])
 
-    __hash__ = None  # type: ignore[assignment]
-
-
-def labelled(name: str, value: Any) -> Label | None:
-    """None for what cannot change."""
-    return None if fixed(value) else Label(name, value)
-
-
-def fixed(value: Any) -> bool:
-    kind = type(value)
-    if kind is tuple or kind is frozenset:
-        return all(map(fixed, value))
-    if isinstance(value, functools.partial | MethodType):
-        return False
-    return isinstance(value, ATOMS)
+    def after(self, *first: Value) -> Args:
+        return Args([*first, *self.places], self.names, self.more)
 
 
-def element(label: Any) -> Any:
-    """What is to be had out of it."""
-    if isinstance(label, ElementOf):
-        return label.element
-    if not isinstance(label, Label):
-        return None
-    if label.inside is UNKNOWN:
-        label.inside = _inside(label)
-    return label.inside
+def one(name: str, value: Any = UNKNOWN) -> Value:
+    return Value({id(value): Label(name, value)})
 
 
-def _inside(label: Label) -> Label | None:
-    value, name = label.value, label.name
-    if not isinstance(value, CONTAINERS):
-        return Label(name, UNKNOWN)
-    inside = [*value.values()] if isinstance(value, dict) else list(value)
-    if isinstance(value, bytearray) or _all_fixed(inside):
-        return None
-    return Label(name, inside[0] if len(set(map(type, inside))) == 1 else UNKNOWN)
+def all_of(values: Iterable[Value]) -> Value:
+    return functools.reduce(Value.__or__, values, NOTHING)
 
 
-def _all_fixed(inside: list[Any]) -> bool:
-    if all(issubclass(kind, ATOMS) for kind in set(map(type, inside))):
-        return True
-    return all(map(fixed, inside))
+def by_identity(value: Any) -> bool:
+    """Whether one copy of it is not equal to another."""
+    return (
+        value is not UNKNOWN and not isinstance(value, SENT_BY_NAME) and type(value).__eq__ is object.__eq__  # type: ignore[comparison-overlap]
+    )
 
 
-def merged(one: Any, other: Any) -> Any:
-    """What stands for both."""
-    if one is None or one == other:
-        return other
-    if other is None:
-        return one
-    return Label(named_in(one), UNKNOWN)
-
-
-def named_in(value: Any) -> str:
-    """The name of the label in it."""
-    value = value.element if isinstance(value, ElementOf) else value
-    value = value.owner if isinstance(value, Method) else value
-    return str(getattr(value, "name", "what it shares"))
+def _either(some: dict[int, Label], others: dict[int, Label]) -> dict[int, Label]:
+    both = others | some
+    return both if len(both) <= MOST_OBJECTS else {id(UNKNOWN): Label(next(iter(both.values())).name)}

@@ -132,7 +132,7 @@ class State:
             inner = inner.fget if isinstance(inner, property) else inner
             if isinstance(inner, FunctionType):
                 self._reach(inner, inner.__qualname__)
-            elif not name.startswith("__") and not hasattr(value, "__get__"):
+            elif not (name[:1] == name[-1:] == "_") and not hasattr(value, "__get__"):
                 self._place(f"{owner.__qualname__}.{name}", functools.partial(_of_class, owner, name))
 
     def _place(self, name: str, get: Callable[[], Any]) -> None:
