@@ -332,8 +332,8 @@ with pool() as p:
         "            if isinstance(one, list):\n                one.append(0)\n",
     ),
     "object of an argument that main goes on with": Program(
-        mapped("conf.best", "groups", before="groups = [[conf.Player(n), conf.Player(0)] for n in range(1,
-               13)]",
+        mapped("conf.best", "groups",
+               before="groups = [[conf.Player(n), conf.Player(0)] for n in range(1, 13)]",
                after="found = [one in group for one, group in zip(found, groups)]"), [True] * 12,
         conf="class Player:\n    def __init__(self, n):\n        self.n = n\n"
         "def best(group):\n    busy()\n    return max(group, key=lambda one: one.n)\n",

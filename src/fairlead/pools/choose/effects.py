@@ -24,11 +24,10 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from fairlead.pools.choose import libraries
-from fairlead.pools.choose.followed_code import FollowedCode, source_of
+from fairlead.pools.choose.followed_code import FollowedCode
 from fairlead.pools.choose.labels import (
     ARRAY,
     ATOMS,
-    CALLED,
     CONTAINERS,
     MOST_OBJECTS,
     NOTHING,
@@ -41,8 +40,11 @@ from fairlead.pools.choose.labels import (
     Value,
     all_of,
     by_identity,
+    can_be_called,
     one,
+    plain_of,
 )  # fmt: skip
+from fairlead.pools.choose.source import source_of
 
 _MISSING = object()
 MOST_ROUNDS = 40
@@ -126,7 +128,7 @@ class Effects:
         if name in libraries.KEEPS:
             self.keep("[]", args.all)
         elif name not in libraries.READS:
-            for label in _plain(args.all).shared.values():
+            for label in plain_of(args.all).shared.values():
                 raise Doubt(f"a call hands {label.name} to {name}(), which may change it")
         self._callbacks(args.all)
         return self.kept("[]") | self.kept(f"{name}()") | Value(owner.held, owner.held)
@@ -222,7 +224,7 @@ class Effects:
 
     def _taken(self, name: str, root: str, given: Value) -> Value:
         """What a library's function gives of what it is given."""
-        plain = _plain(given)
+        plain = plain_of(given)
         for label in plain.shared.values():
             if hasattr(label.value, "__next__"):
                 raise Doubt(f"a call uses up {label.name}")
@@ -245,12 +247,12 @@ class Effects:
 
     def _callbacks(self, given: Value) -> None:
         """Functions among arguments may be called with the others, and with what is in them."""
-        more = _plain(given)
+        more = plain_of(given)
         args = Args(more=more | self.element(more) if more else NOTHING)
         for made in given.functions.values():
             self._made(made, args)
         for label in given.shared.values():
-            if _can_be_called(label.value) and not isinstance(label.value, type):
+            if can_be_called(label.value) and not isinstance(label.value, type):
                 self.call_one(label.name, label.value, args)
 
     def method(self, owner: Value, name: str, args: Args) -> Value:
@@ -274,13 +276,9 @@ class Effects:
         self.of_class("__post_init__", owner, Args([new]))
         if not self.of_own_code(owner.__init__) or _is_generated(owner.__init__):
             names: Any = getattr(owner, "__dataclass_fields__", None) or getattr(owner, "_fields", ())
-            for name, value in (
-                *zip(names, args.places, strict=False),
-                *args.names.items(),
-                ("*", args.more),
-            ):
+            for name, value in (*zip(names, args.places, strict=False), *args.names.items()):
                 self.keep(name, value)
-            self.keep("*", NOTHING if names else args.all)
+            self.keep("*", args.more if names else args.all)
         if self._once(owner):
             for name in {name for kind in owner.__mro__ for name in vars(kind)} - libraries.MAKERS:
                 self._gives(name, owner, new)
@@ -472,7 +470,7 @@ class Effects:
             if len(changing) > MOST_OBJECTS:
                 return one(name)
             return all_of(self.thing(name, part) for part in changing.values())
-        if _can_be_called(value) or isinstance(value, ModuleType | bytearray):
+        if can_be_called(value) or isinstance(value, ModuleType | bytearray):
             return NOTHING
         if _of_numpy(value) and getattr(value, "dtype", None) != "O":
             return NOTHING if getattr(value, "ndim", None) == 1 else one(name, ARRAY)
@@ -485,19 +483,6 @@ class Effects:
         for label in owner.shared.values():
             named = getattr(label.value, "__name__", label.name) + how
             raise Doubt(f"{by} changes {named if isinstance(label.value, SENT_BY_NAME) else label.name}")
-
-
-def _plain(value: Value) -> Value:
-    """Without what can be called."""
-    shared, held = (
-        {i: label for i, label in some.items() if not _can_be_called(label.value)}
-        for some in (value.shared, value.held)
-    )
-    return Value(shared, held)
-
-
-def _can_be_called(value: Any) -> bool:
-    return isinstance(value, CALLED) or inspect.isbuiltin(value)
 
 
 def _of_numpy(value: Any) -> bool:

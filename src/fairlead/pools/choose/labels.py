@@ -7,6 +7,7 @@ import decimal
 import enum
 import fractions
 import functools
+import inspect
 import pathlib
 import re
 import uuid
@@ -154,3 +155,16 @@ def by_identity(value: Any) -> bool:
 def _either(some: dict[int, Label], others: dict[int, Label]) -> dict[int, Label]:
     both = others | some
     return both if len(both) <= MOST_OBJECTS else {id(UNKNOWN): Label(next(iter(both.values())).name)}
+
+
+def plain_of(value: Value) -> Value:
+    """Without what can be called."""
+    shared, held = (
+        {i: label for i, label in some.items() if not can_be_called(label.value)}
+        for some in (value.shared, value.held)
+    )
+    return Value(shared, held)
+
+
+def can_be_called(value: Any) -> bool:
+    return isinstance(value, CALLED) or inspect.isbuiltin(value)

@@ -216,7 +216,7 @@ def _mark_of_code(code: CodeType) -> bytes:
 def _replaced(effects: Effects) -> str | None:
     """What of the libraries that are used is a function of the user's by now."""
     for path, module in [*sys.modules.items()]:
-        if path.partition(".")[0] not in effects.libraries:
+        if path.partition(".")[0] not in effects.libraries - {"fairlead"}:
             continue
         for name, value in [*getattr(module, "__dict__", {}).items()]:
             inside = [*vars(value).items()] if isinstance(value, type) and value.__module__ == path else []
