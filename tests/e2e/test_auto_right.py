@@ -339,7 +339,7 @@ with pool() as p:
         "def best(group):\n    busy()\n    return max(group, key=lambda one: one.n)\n",
     ),
     "object that stands for nothing": Program(
-        mapped("conf.work", "[1, conf.STOP] * 6"), [False, True] * 6,
+        mapped("conf.work", "[1, conf.STOP] * 6"), [False, True] * 6, elsewhere=None,
         conf="STOP = object()\ndef work(n):\n    busy()\n    return n is STOP\n",
     ),
     "attributes that a module makes": Program(

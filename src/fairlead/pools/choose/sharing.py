@@ -30,6 +30,7 @@ MOST_OBJECTS = 10_000
 IN_ORDER = 32
 """Parts of an object whose types are told one by one."""
 REMEMBERED = 128
+_PLAIN = frozenset(ATOMS)
 
 
 class Sharing:
@@ -231,13 +232,16 @@ def kind_of(value: Any) -> Any:
     kinds: set[Any] = {type(value)}
     known, level, depth = {id(value)}, [value], 0
     while level and len(known) < MOST_OBJECTS:
-        inner = [
-            (one, gc.get_referents(one)) for one in level if not isinstance(one, (*ATOMS, *SENT_BY_NAME))
-        ]
-        for one, parts in inner:
+        inner = list[Any]()
+        for one in level:
+            if isinstance(one, (*ATOMS, *SENT_BY_NAME)):
+                continue
+            parts = one if isinstance(one, list | tuple | set | frozenset) else gc.get_referents(one)
+            types = frozenset(map(type, parts))
             in_order = len(parts) < IN_ORDER and not isinstance(one, list | set | frozenset)
-            kinds.add((depth, type(one), (tuple if in_order else frozenset)(map(type, parts))))
-        level = [part for _, parts in inner for part in parts if id(part) not in known]
+            kinds.add((depth, type(one), tuple(map(type, parts)) if in_order else types))
+            inner += [] if types <= _PLAIN else parts
+        level = [part for part in inner if id(part) not in known]
         known.update(map(id, level))
         depth += 1
     return frozenset(kinds)
