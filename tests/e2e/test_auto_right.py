@@ -3,6 +3,7 @@ module beside it, as users have them; what can go to other workers must go there
 
 from __future__ import annotations
 
+import decimal
 import json
 import subprocess
 import sys
@@ -88,6 +89,17 @@ WRONG_ELSEWHERE = {
     "global of a module that main sets": Program(
         mapped("conf.scaled", before="conf.SCALE = 10"), TIMES_10,
         conf="SCALE = 1\ndef scaled(n):\n    busy()\n    return SCALE * n",
+    ),
+    "context variable": Program(
+        mapped("conf.scaled", before="conf.SCALE.set(10)"), TIMES_10,
+        conf="import contextvars\nSCALE = contextvars.ContextVar('scale', default=1)\n"
+        "def scaled(n):\n    busy()\n    return SCALE.get() * n",
+    ),
+    "decimals of the context's precision": Program(
+        mapped("conf.ninth", before="decimal.getcontext().prec = 3"),
+        [str(decimal.Context(3).divide(decimal.Decimal(n), 9)) for n in ONE_TO_12],
+        top="import decimal",
+        conf="import decimal\ndef ninth(n):\n    busy()\n    return str(decimal.Decimal(n) / 9)",
     ),
     "global of a module, one call at a time": Program(
         mapped("conf.scaled", before="conf.SCALE = 10", how="submit"), TIMES_10,

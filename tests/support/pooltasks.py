@@ -144,7 +144,7 @@ VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE", defau
 OTHER: contextvars.ContextVar[str] = contextvars.ContextVar("OTHER", default="default")
 
 
-def variable() -> str:
+def variable(_: None = None) -> str:
     return VARIABLE.get()
 
 

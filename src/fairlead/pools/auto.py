@@ -80,6 +80,7 @@ class AutoPool(Pool):
             "finalizer": finalizer, "start_timeout": start_timeout,
         }  # fmt: skip
         self._begin(_Auto(max_workers, options))
+        self._options = Options(context="here")
 
     def _submit(
         self,
@@ -330,7 +331,7 @@ class _Auto(Engine):
 
     def _decide(self, first: Task) -> None:
         try:
-            choice, chosen = self._choose(first)
+            choice, chosen = _as_caller(first, self._choose, first)
         except Exception as error:  # noqa: BLE001 - every task's error from now on
             self._break(broken(f"no kind of pool could be chosen: {error}", error))
             return
@@ -340,7 +341,9 @@ class _Auto(Engine):
                     self._settle(choice, chosen)
                     break
                 task = self._pending.popleft()
-            there = not chosen.sends or self._known.may_go(task.function, task.args, task.kwargs)
+            there = not chosen.sends or _as_caller(
+                task, self._known.may_go, task.function, task.args, task.kwargs
+            )
             self._pass_on(task, chosen if there else self._threads)
         if self._cancels:  # written before the engines are looked at, as the engine is before this
             chosen.cancel_queued()
@@ -482,3 +485,8 @@ class _Auto(Engine):
         if self._terminated:  # asked once the engine can be found by terminate()
             engine.terminate()
         return engine
+
+
+def _as_caller(task: Task, judge: Callable[..., T], *args: Any) -> T:
+    """Calls it in the task's context: what libraries go by may be set there."""
+    return judge(*args) if task.context is None else task.context.copy().run(judge, *args)

@@ -223,7 +223,7 @@ def test_statistics_count_what_was_done(make: Make) -> None:
 # context
 
 
-async def variable_of_a_coroutine() -> str:
+async def variable_of_a_coroutine(_: None = None) -> str:
     return pooltasks.VARIABLE.get()
 
 
@@ -237,6 +237,8 @@ def test_context_is_seen_as_it_was_at_submission_if_asked_for(several: Make) -> 
             assert pool.with_options(context=True).submit(function).result() == "set"
             assert pool.with_options(context=[pooltasks.VARIABLE]).submit(function).result() == "set"
             assert pool.with_options(context=[pooltasks.OTHER]).submit(function).result() == "default"
+            seen = pool.with_options(context=True).map(pooltasks.variable, [None] * 500)
+            assert set(seen) == {"set"}  # most of them are submitted as others end
     finally:
         pooltasks.VARIABLE.reset(one)
         pooltasks.OTHER.reset(other)

@@ -11,6 +11,7 @@ that an exception between two steps (Ctrl-C, a cancellation) leaves it in the pl
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import itertools
 import sys
 import time
@@ -77,6 +78,8 @@ class Stream(Taker, Generic[T]):
         self._ordered = ordered
         options = pool._options
         alone = options.timeout is not None or options.retries
+        self._context = contextvars.copy_context() if eager and options.context else None
+        """Of the caller, as others submit most of the chunks."""
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._async_source = aiter(source) if isinstance(source, AsyncIterable) else None
         self._source: Iterator[Any] = iter(()) if isinstance(source, AsyncIterable) else iter(source)
@@ -237,7 +240,11 @@ class Stream(Taker, Generic[T]):
                 self._under_way[chunk] = None
                 if self._ordered:
                     self._chunks.append(chunk)
-            self._pool._submit(call_chunk, (self._function, chunk.calls, self._star), {}, future)
+            call = call_chunk, (self._function, chunk.calls, self._star), {}, future
+            if self._context is None:
+                self._pool._submit(*call)
+            else:
+                self._context.copy().run(self._pool._submit, *call)
             self._pulled = []
             self._listen(chunk)
         except BaseException as error:
