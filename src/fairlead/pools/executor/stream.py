@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 import itertools
 import sys
 import time
@@ -240,11 +241,10 @@ class Stream(Taker, Generic[T]):
                 self._under_way[chunk] = None
                 if self._ordered:
                     self._chunks.append(chunk)
-            call = call_chunk, (self._function, chunk.calls, self._star), {}, future
-            if self._context is None:
-                self._pool._submit(*call)
-            else:
-                self._context.copy().run(self._pool._submit, *call)
+            submit: Any = self._pool._submit
+            if self._context is not None:
+                submit = functools.partial(self._context.copy().run, submit)
+            submit(call_chunk, (self._function, chunk.calls, self._star), {}, future)
             self._pulled = []
             self._listen(chunk)
         except BaseException as error:
