@@ -36,8 +36,6 @@ class FairleadBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[m
     supports_retrieve_callback = True
     supports_return_generator = True
     supports_timeout = True
-    MIN_IDEAL_BATCH_DURATION = 0.02  # a task costs a tenth of a ms; long last ones leave workers idle
-    MAX_IDEAL_BATCH_DURATION = 0.2
 
     def __init__(
         self,
