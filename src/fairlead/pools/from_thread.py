@@ -93,21 +93,26 @@ def _closed() -> LoopClosedError:
 
 def _run_in_asyncio(asyncio: Any, loop: Any, fn: Callable[..., Awaitable[T]], args: tuple[Any, ...]) -> T:
     waits = True
+    begun: list[Any] = []
 
     async def called() -> T:
+        begun.append(asyncio.current_task())
         if not waits:
             raise asyncio.CancelledError
         return await fn(*args)
 
     coroutine = called()
+    future: concurrent.futures.Future[T] | None = None
     try:
-        future: concurrent.futures.Future[T] = asyncio.run_coroutine_threadsafe(coroutine, loop)
         try:
+            future = asyncio.run_coroutine_threadsafe(coroutine, loop)
             _wait(loop, future)
             return future.result()
-        finally:
+        finally:  # also where the thread is stopped before it has got the future
             waits = False
-            future.cancel()  # of no effect if it has ended
+            if begun and (future is None or not future.done()):
+                with contextlib.suppress(RuntimeError):  # it is closed
+                    loop.call_soon_threadsafe(begun[0].cancel)
     except RuntimeError:
         if loop.is_closed() and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
             coroutine.close()  # Python warns of a coroutine that never begins

@@ -278,6 +278,39 @@ def test_call_that_is_stopped_while_it_waits_cancels_what_it_waits_for() -> None
     assert ended == ["cancelled"]
 
 
+def test_call_that_is_stopped_as_it_submits_what_it_waits_for_cancels_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended: list[str] = []
+    begun = threading.Event()
+    submit = asyncio.run_coroutine_threadsafe
+
+    async def endless() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("cancelled")
+
+    def stopped(*args: Any) -> None:
+        submit(*args)
+        until(begun.is_set)
+        raise StoppedThere
+
+    async def main() -> None:
+        with pytest.raises(StoppedThere):
+            await pool.run(from_thread.run, endless)
+        await until_async(lambda: ended)
+
+    monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", stopped)
+    with ThreadPool(1) as pool:
+        run(main())
+
+
+class StoppedThere(Exception):
+    pass
+
+
 # a loop that cannot be waited for
 
 
