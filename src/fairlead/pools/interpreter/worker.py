@@ -121,12 +121,15 @@ def outcome(functions: Functions, call: tuple[Any, ...]) -> tuple[int, Any, Call
     except BaseException as error:  # noqa: BLE001 - whatever unpickling runs
         return UNREADABLE, packed(error), None
     try:
+        made: Callable[..., Any] = function
         if star is not None:
-            outcomes, spent_ns = call_chunk(function, args, star, _failure)
-            return CHUNK, (_native_or_apart(function, outcomes), spent_ns), function
-        if context is not None:
-            return RESULT, context.run(function, *args, **(kwargs or {})), function
-        return RESULT, function(*args, **(kwargs or {})), function
+            made, args = call_chunk, (function, args, star, _failure)
+        kwargs = kwargs or {}
+        value = made(*args, **kwargs) if context is None else context.run(made, *args, **kwargs)
+        if star is None:
+            return RESULT, value, function
+        outcomes, spent_ns = value
+        return CHUNK, (_native_or_apart(function, outcomes), spent_ns), function
     except BaseException as error:  # noqa: BLE001 - the task's
         return FAILED, packed(error), function
 
