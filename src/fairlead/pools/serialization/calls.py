@@ -93,7 +93,8 @@ def _refuse(task: Task, error: BaseException) -> None:
     elif refusal is None:
         parts = [(f"argument {number} of", value) for number, value in enumerate(task.args, 1)]
         parts += [(f"argument {name!r} of", value) for name, value in task.kwargs.items()]
-        refusal = next(filter(None, (_refusal(what, function, value) for what, value in parts)), None)
+        for what, value in parts:  # no generator, which an interrupt would leave open
+            refusal = refusal or _refusal(what, function, value)
     raise SerializationError(
         refusal or f"the call of {name_of(function)} cannot be sent to a worker: {said(error)}"
     ) from error
