@@ -69,6 +69,7 @@ SMALL |= {name: {"task": "tiny"} for name in CATALOGUE if name.startswith("party
 """Parameters with which an experiment takes no time."""
 PARTS = {
     "probe_load.py": "gil_",
+    "probe_square.py": "square_",
     "probe_models.py": "models_",
     "probe_tasks.py": "models_",
     "probe_methods.py": "party",
@@ -345,10 +346,10 @@ UNKNOWN = [
     ("{}", "the size n is missing"),
     (
         '{"n": 2, "wrok": 1}',
-        'unknown parameter "wrok": there are n, timeout_s, cores, policy, scheduler, work',
+        'unknown parameter "wrok": there are n, timeout_s, cores, gil, policy, scheduler, work',
     ),
-    ('{"n": 2, "work": "rest"}', 'work is one of sleep0, yield, spin, not "rest"'),
-    ('{"n": 2, "work": []}', "work is one of sleep0, yield, spin, not []"),
+    ('{"n": 2, "work": "rest"}', 'work is one of sleep0, yield, spin, stop, not "rest"'),
+    ('{"n": 2, "work": []}', "work is one of sleep0, yield, spin, stop, not []"),
     ('{"n": 2, "timeout_s": 0}', "timeout_s is a number of seconds above 0, not 0"),
     ('{"n": 2, "timeout_s": "1"}', 'timeout_s is a number of seconds above 0, not "1"'),
     ("[]", "give the parameters as one JSON object"),

@@ -14,6 +14,8 @@ class Table:
     experiment: str
     settings: tuple[dict[str, Any], ...]
     """Parameters of each series that shows it."""
+    labels: tuple[str, ...] = ()
+    """Of the published figures of those series the ones that it prints; empty: all."""
     says: str = ""
     """What the document concludes, where it prints no figure."""
     claims: tuple[str, ...] = ()

@@ -91,6 +91,7 @@ def _table(table: dict[str, Any]) -> Table:
         settings=tuple(
             {**usual, **one.params, "policy": one.policy, "cores": one.cores} for one in _variants(table)
         ),
+        labels=tuple(table.get("labels", ())),
         says=table.get("says", ""),
         claims=tuple(table.get("claims", ())),
     )

@@ -8,13 +8,13 @@ EXPERIMENT = {
         "Both compute, and one at a time may. Before Python 3.2 the holder let go of the GIL every 100 "
         "instructions and asked for it again at once; on two cores the woken thread mostly came too late, "
         "was put back to sleep, and millions of vain wake-ups in the kernel made two threads nearly twice "
-        "as slow as one after the other. On one core the holder kept the core as well, and little of it "
-        "was lost. Since then the waiting thread asks once in a switch interval, and the holder waits "
-        "until it has been taken: the battle is over, and what remains is that two threads are no faster "
-        "than one. System calls are those of three processes of their own, each from its start to its end: "
-        "one that does nothing else, one that counts twice in series, and one that counts in two threads. "
-        "Failures are those of the GIL before 3.2: a thread that was woken for it finds it taken again, and "
-        "goes back to sleep. They and the trace of events are read off the calls of futex, by strace, which "
+        "as slow as one after the other. On one core the holder kept the core as well, and little of it was "
+        "lost. Since then the waiting thread asks once in a switch interval, and the holder waits until it "
+        "has been taken: the battle is over, and what remains is that two threads are no faster than one. "
+        "System calls are those of three processes of their own, each from its start to its end: one that "
+        "does nothing else, one that counts twice in series, and one that counts in two threads. Failures "
+        "are those of the GIL before 3.2: a thread that was woken for it finds it taken again, and goes "
+        "back to sleep. They and the trace of events are read off the calls of futex, by strace, which "
         "slows each of them down."
     ),
     "size_name": "thousand steps",
@@ -229,7 +229,7 @@ ENDED = re.compile(r"(\d+) +([\d.]+) (<\.\.\. futex resumed|\+\+\+ exited)")
 
 
 def battle(text):
-    """What two threads did about the GIL before Python 3.2: a semaphore, by the calls of futex in their order.
+    """What two threads did about the GIL before Python 3.2, a semaphore, by the calls of futex in order.
 
     A thread that does not get it begins a wait ("want"). When that ends it has taken the GIL ("take"), or it
     finds it taken again and waits once more ("busy"). A holder that lets go and wakes makes a call ("drop");

@@ -10,8 +10,8 @@ EXPERIMENT = {
         "meanwhile, and it keeps it for a whole switch interval: 5 ms for a request that needs a few "
         "microseconds. The computing thread never waits long, and the server's threads queue up like cars "
         "behind a lorry. A process that computes beside the server takes a core at most; a thread takes the "
-        "GIL. On one core, client included, the kernel decides which of the two threads runs, and lets the one "
-        "that has waited go first: the GIL is free when it comes."
+        "GIL. On one core, client included, the kernel decides which of the two threads runs, and lets the "
+        "one that has waited go first: the GIL is free when it comes."
     ),
     "size_name": "clients",
     "smallest": 1,

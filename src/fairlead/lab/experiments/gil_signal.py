@@ -139,10 +139,12 @@ def measure(params):
 
 def old_ticker():
     """The instructions left till the next check of an interpreter before Python 3.2, where it can be read."""
+    if hasattr(sys, "setswitchinterval"):
+        return None
     try:
         import ctypes
 
-        return None if hasattr(sys, "setswitchinterval") else ctypes.c_int.in_dll(ctypes.pythonapi, "_Py_Ticker")
+        return ctypes.c_int.in_dll(ctypes.pythonapi, "_Py_Ticker")
     except (ImportError, AttributeError, ValueError):
         return None
 

@@ -1,4 +1,4 @@
-"""What the squares share: threads that stop, a GIL where the build can do without, multiprocessing's processes."""
+"""What the squares share: threads that stop, turns, a GIL on demand, and processes of multiprocessing."""
 
 from __future__ import absolute_import, division, print_function
 
@@ -18,7 +18,7 @@ def work(name):
 def with_turns(answer, worked, first, turns):
     """The answer with the turns that threads really took, over those of the picture of the schedule.
 
-    ``worked``: how often each yielded. Threads that only compute take none of their own accord, and have none.
+    ``worked``: how often each yielded. Threads that only compute take none of their own accord.
     """
     if sum(worked) < 1000 * turns:
         answer["details"]["metrics"]["turns"] = (sum(worked) + first) / float(turns)

@@ -61,7 +61,8 @@ EXPERIMENT = {
             "default": "sleep0",
             "choices": ["sleep0", "yield", "spin", "stop"],
             "help": (
-                "how those already through keep running: time.sleep(0), sched_yield(), Python only, or not at all"
+                "how those already through keep running: time.sleep(0), sched_yield(), Python only, or not "
+                "at all"
             ),
         },
         "gil": {

@@ -6,13 +6,13 @@ EXPERIMENT = {
     "question": "How long do n waiting processes take to pass a lock, if those already through keep running?",
     "explanation": (
         "The lock is a semaphore of the kernel's, and no GIL joins the processes: what the woken process "
-        "queues for is a core. Under real-time round robin (SCHED_RR) every process of equal priority gets a "
-        "turn before it, so the k-th pass waits for a round of k turns, divided by the cores: a square, the "
-        "same as with threads and the GIL. The default policy is kinder. It keeps account of how long each "
-        "has run, and a process that slept is let in front of those that kept running, so that the time "
-        "grows in proportion to n as long as that credit lasts, and bends up where it ends. The time is that "
-        "until all processes are joined; CPU time and switches are those of passing alone, without the forks, the arrivals and the "
-        "exits."
+        "queues for is a core. Under real-time round robin (SCHED_RR) every process of equal priority gets "
+        "a turn before it, so the k-th pass waits for a round of k turns, divided by the cores: a square, "
+        "the same as with threads and the GIL. The default policy is kinder. It keeps account of how long "
+        "each has run, and a process that slept is let in front of those that kept running, so that the "
+        "time grows in proportion to n as long as that credit lasts, and bends up where it ends. The time "
+        "is that until all processes are joined; CPU time and switches are those of passing alone, without "
+        "the forks, the arrivals and the exits."
     ),
     "schedule": "pass",
     "size_name": "processes",
@@ -43,8 +43,8 @@ EXPERIMENT = {
             "of": {"policy": "other", "cores": "one", "n": 200},
             "over": {"policy": "other", "cores": "one", "n": 40},
             "more_than": 5,
-            "says": "passing a lock between processes, 1 core: from 40 to 200, time grows faster than n",
-            "otherwise": "passing a lock between processes, 1 core: from 40 to 200, time grows no faster than n",
+            "says": "passing a lock between processes, 1 core: to n = 200 time grows faster than n",
+            "otherwise": "passing a lock between processes, 1 core: to n = 200 time grows no faster than n",
             "main": False,
         },
         {
@@ -52,8 +52,8 @@ EXPERIMENT = {
             "of": {"policy": "other", "cores": "one", "n": 360},
             "over": {"policy": "other", "cores": "one", "n": 200},
             "more_than": 1.8,
-            "says": "passing a lock between processes, 1 core: from 200 to 360, time grows faster than n",
-            "otherwise": "passing a lock between processes, 1 core: from 200 to 360, time grows no faster than n",
+            "says": "passing a lock between processes, 1 core: from n = 200 time grows faster than n",
+            "otherwise": "passing a lock between processes, 1 core: from n = 200 time grows no faster than n",
             "main": False,
         },
     ],

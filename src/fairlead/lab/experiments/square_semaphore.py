@@ -6,16 +6,16 @@ EXPERIMENT = {
     "question": "How long until n threads woken at once have all run, if those already awake keep running?",
     "explanation": (
         "All wake-ups are given out at once, so the kernel has all threads ready to run and none waits for "
-        "the wake-up of another. But each of them needs the GIL once to see that it is awake, and it "
-        "queues for it behind those that already run. How many turns those take in the meantime depends on "
-        "which thread the kernel favours. Where a newly woken thread is served soon, it is n turns in all; "
-        "where it waits for a round of all others, it is a square. Both happen, on the same machine, from "
-        "one run to the next: look at the two modes and not at their mean. Semaphore, Event, Barrier and Queue "
-        "are Python code around a lock and a Condition, which adds turns of its own. What waking costs has "
-        "three rules: a wake-up that switches no thread is free and n of them take a time in proportion to n; "
-        "one that is a system call lets go of the GIL, and takes as long as the kernel lets others run "
-        "meanwhile; one that waits until the thread runs takes a round of turns, and n of them a square. Scheduled, a thread "
-        "that wakes comes first, whatever the kernel favours."
+        "the wake-up of another. But each of them needs the GIL once to see that it is awake, and it queues "
+        "for it behind those that already run. How many turns those take in the meantime depends on which "
+        "thread the kernel favours. Where a newly woken thread is served soon, it is n turns in all; where "
+        "it waits for a round of all others, it is a square. Both happen, on the same machine, from one run "
+        "to the next: look at the two modes and not at their mean. Semaphore, Event, Barrier and Queue are "
+        "Python code around a lock and a Condition, which adds turns of its own. What waking costs has "
+        "three rules: a wake-up that switches no thread is free and n of them take a time in proportion to "
+        "n; one that is a system call lets go of the GIL, and takes as long as the kernel lets others run "
+        "meanwhile; one that waits until the thread runs takes a round of turns, and n of them a square. "
+        "Scheduled, a thread that wakes comes first, whatever the kernel favours."
     ),
     "schedule": "",
     "size_name": "threads",
@@ -117,7 +117,7 @@ EXPERIMENT = {
             "of": {"wake": "notify"},
             "over": {"wake": "locks"},
             "more_than": 1.1,
-            "says": "a Condition, whose lock each must acquire, wakes {n} threads more slowly than a lock for each",
+            "says": "a Condition wakes {n} threads more slowly than a lock for each",
             "otherwise": "a Condition wakes {n} threads no more slowly than a lock for each",
             "main": False,
         },
@@ -137,9 +137,9 @@ EXPERIMENT = {
                 "handshake",
             ],
             "help": (
-                "n - 1 times Semaphore.release(); release(n - 1), Event.set() or Barrier.wait(); n - 1 times "
-                "Condition.notify(), Queue.put(), release() of a lock for each, a write to a pipe, or release() "
-                "and a wait until that thread runs"
+                "n - 1 times Semaphore.release(); release(n - 1), Event.set() or Barrier.wait(); n - 1 "
+                "times Condition.notify(), Queue.put(), release() of a lock for each, a write to a pipe, or "
+                "release() and a wait until that thread runs"
             ),
         },
         "work": {
@@ -184,11 +184,6 @@ EXPERIMENT = {
 import os  # noqa: E402
 import sys  # noqa: E402
 import threading  # noqa: E402
-
-try:
-    from queue import Queue  # noqa: E402
-except ImportError:
-    from Queue import Queue  # noqa: E402
 
 import probe  # noqa: E402
 import probe_fairlead  # noqa: E402
@@ -240,7 +235,7 @@ def waking(name, n):
         barrier = threading.Barrier(n)
         return barrier.wait, barrier.wait
     if name == "queue":
-        queue = Queue()
+        queue = __import__("queue" if sys.version_info >= (3,) else "Queue").Queue()
         return queue.get, lambda: [queue.put(None) for _ in range(n - 1)]
     if name == "pipe":
         reading, writing = os.pipe()

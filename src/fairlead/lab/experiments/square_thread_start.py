@@ -72,7 +72,8 @@ EXPERIMENT = {
             "default": "sleep0",
             "choices": ["sleep0", "yield", "spin", "stop"],
             "help": (
-                "how those already started keep running: time.sleep(0), sched_yield(), Python only, or not at all"
+                "how those already started keep running: time.sleep(0), sched_yield(), Python only, or not "
+                "at all"
             ),
         },
         "repeats": {
@@ -158,7 +159,8 @@ def start(n, work):
         raise probe.Failed("not every thread took one item: %d of %d were taken" % (len(set(taken)), n))
     turns = n * (n + 1) + 1
     # each thread's first turn, and the starter's before the first start and after each
-    return probe_square.with_turns(region.result({"taken": len(taken)}, turns=turns), worked, 2 * n + 1, turns)
+    answer = region.result({"taken": len(taken)}, turns=turns)
+    return probe_square.with_turns(answer, worked, 2 * n + 1, turns)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fairlead.record.document import Document, Table
 from fairlead.record.summary import Series, Summary
@@ -70,7 +70,7 @@ def _beside(summary: Summary, table: Table, roster: names.Roster) -> Beside:
     return Beside(
         title=table.title,
         says=table.says,
-        rows=tuple(row for series in shown for row in _rows(summary, series, roster)),
+        rows=tuple(row for series in shown for row in _rows(summary, table, series, roster)),
         claims=tuple(
             f"{claims.sign(claim)}: {claims.sentence(claim)}"
             for claim in summary.claims
@@ -79,7 +79,7 @@ def _beside(summary: Summary, table: Table, roster: names.Roster) -> Beside:
     )
 
 
-def _rows(summary: Summary, series: Series, roster: names.Roster) -> Iterator[tuple[str, ...]]:
+def _rows(summary: Summary, table: Table, series: Series, roster: names.Roster) -> Iterator[tuple[str, ...]]:
     """Each published figure beside ours: at its n, or at the largest of each where we measured at others. All
     of ours where the document prints no figure."""
     measured = [cell for cell in series.cells if cell.values]
@@ -89,6 +89,9 @@ def _rows(summary: Summary, series: Series, roster: names.Roster) -> Iterator[tu
     label = names.variant(series)
     if len(list(roster)) > 1:
         label += f", {roster.of(series).label}"
+    if table.labels:
+        printed = tuple(one for one in subject.references if one.label in table.labels)
+        subject = replace(subject, references=printed)
     beside = list(published.rows(subject, series))
     for row in beside:
         yield label, row.n, row.metric, row.theirs, row.ours, row.ratio
