@@ -66,7 +66,7 @@ def test_published_figures_stand_beside_ours_with_the_claims_about_them(summary:
     )
     # with other parameters than theirs there is nothing to stand beside
     assert [row[3:] for row in tables["SHA-256 of eight messages of 128 MB"].rows] == [
-        ("", "1.00 s ± 0.0 %", "")
+        ("", "1.00 s ± 0 %", "")
     ]
     assert "The echo server and its client on one core, alone" not in tables
 
