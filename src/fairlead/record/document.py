@@ -13,7 +13,7 @@ class Table:
     title: str
     experiment: str
     settings: tuple[dict[str, Any], ...]
-    """Parameters of each series that shows it."""
+    """Of each series that shows it, the parameters in which its experiment's variants differ."""
     labels: tuple[str, ...] = ()
     """Of the published figures of those series the ones that it prints; empty: all."""
     says: str = ""
