@@ -17,7 +17,7 @@ class Table:
     labels: tuple[str, ...] = ()
     """Of the published figures of those series the ones that it prints; empty: all."""
     says: str = ""
-    """What the document concludes, where it prints no figure."""
+    """What the document concludes, in our words, where it prints no figure."""
     claims: tuple[str, ...] = ()
     """Topics of the claims that judge it."""
 
