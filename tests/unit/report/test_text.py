@@ -151,6 +151,14 @@ def test_skips_failures_notes_and_problems_are_shown_and_no_sample_is_said() -> 
     assert "holds no sample" in text.render(summaries.summary())
 
 
+def test_tables_are_shown_where_there_is_no_claim_to_show() -> None:
+    curve = summaries.series(random.Random(1))
+    page = text.render(summaries.summary(curve, environment={"kernel": "Linux 6.1.0", "fairlead": "0.1.0"}))
+    assert words.fit(curve.fit) in page
+    assert "see the tables" not in page
+    assert "\nLinux 6.1.0; CPython 3.13.0; fairlead 0.1.0, 2026-03-02\n" in page
+
+
 def test_colour_is_written_only_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     plain = text.render(WHOLE)

@@ -10,6 +10,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import astuple
 from typing import Any
 
 from fairlead.record.summary import Cell, Claim, Metric, Ranking, Series, Subject, Summary
@@ -77,7 +78,7 @@ def _claim(claim: Claim, summary: Summary, roster: names.Roster) -> dict[str, An
         "claim": claim,
         "text": claims.said(claim),
         "interpreter": interpreter,
-        "sign": claims.sign(claim),
+        "verdict": claims.verdict(claim),
         "ours": claims.ours(claim),
         "sides": [units.bound(claims.named(side)) for side in claim.sides],
         "published": claims.sources(claim),
@@ -114,10 +115,11 @@ def anchor(text: str) -> str:
 
 
 def _power(text: str) -> Any:
-    """Text with the exponents of "n^2.05" in it raised."""
+    """Text with the exponents of "n^2.05" in it raised, and options ("--budget") that no line breaks."""
     from markupsafe import Markup, escape
 
-    return Markup(re.sub(r"\bn\^(-?\d+(?:\.\d+)?)", r"n<sup>\1</sup>", str(escape(text))))
+    raised = re.sub(r"\bn\^(-?\d+(?:\.\d+)?)", r"n<sup>\1</sup>", str(escape(text)))
+    return Markup(re.sub(r"--[a-z-]+\b", r'<span class="option">\g<0></span>', raised))
 
 
 def _section(number: int, subject: Subject, series: list[Series], roster: names.Roster) -> dict[str, Any]:
@@ -151,13 +153,20 @@ def _panel(identity: str, subject: Subject, group: list[Series], roster: names.R
         "variant": names.variant(group[0]),
         "parameters": names.parameters(group[0].variant),
         "picture": _picture(identity, subject, group, roster),
-        "published": [row for series in group for row in published.rows(subject, series)],
+        "published": _published(
+            [astuple(row) for series in group for row in published.rows(subject, series)]
+        ),
         "measured": any(words.measured(one) for one in group),
         "rows": rows,
         "notes": _notes(group, roster),
         "of": {row["interpreter"].index: row for row in rows},
         "references": _references(subject, group, roster),
     }
+
+
+def _published(rows: list[tuple[str, ...]], heads: Sequence[str] = ()) -> dict[str, Any]:
+    heads, rows = published.filled([*heads, "published for", "figure", "n", "theirs", "ours", "ratio"], rows)
+    return {"heads": heads, "rows": rows}
 
 
 def _picture(identity: str, subject: Subject, group: list[Series], roster: names.Roster) -> Any:
@@ -265,11 +274,14 @@ def _ranking(ranking: Ranking, subjects: dict[str, Subject], roster: names.Roste
         "pictures": bar_charts.pictures(ranking, subjects),
         "further": [names.clean(metric.title) for metric in further],
         "has": {metric.name for metric in further},
-        "published": [
-            (names.clean(place.case), row)
-            for place in ranking.places
-            for row in published.rows(subjects[place.series.experiment], place.series)
-        ],
+        "published": _published(
+            [
+                (names.clean(place.case), *astuple(row))
+                for place in ranking.places
+                for row in published.rows(subjects[place.series.experiment], place.series)
+            ],
+            ["case"],
+        ),
         "places": [
             {
                 "place": place,

@@ -14,6 +14,10 @@ _TITLES = {"elapsed": "wall", "cpu_percent": "CPU, one core is 100 %", "max_rss_
 """What figures are called that every experiment has."""
 
 
+_NOT_STATED = "not stated"
+_VOID = ("", _NOT_STATED)
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One published figure, or one between two of them, and ours."""
@@ -43,11 +47,17 @@ def rows(subject: Subject, series: Series) -> Iterator[Row]:
                 yield Row(
                     source=names.clean(reference.label),
                     metric=title,
-                    n=(str(n) if exact else f"about {n}") if n else "not stated",
+                    n=(str(n) if exact else f"about {n}") if n else _NOT_STATED,
                     theirs=units.metric(theirs, reference.unit),
                     ours=units.metric(ours, reference.unit),
                     ratio=units.factor(ours / theirs) if n and theirs else "",
                 )
+
+
+def filled(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[tuple[str, ...]]]:
+    """A table without the columns of which no row has anything."""
+    kept = [i for i in range(len(heads)) if any(row[i] not in _VOID for row in rows)]
+    return [heads[i] for i in kept], [tuple(row[i] for i in kept) for row in rows]
 
 
 def figure(cell: Cell, metric: str) -> float | None:

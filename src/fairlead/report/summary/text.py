@@ -23,18 +23,20 @@ def render(summary: Summary, *, width: int = 80, colour: bool = False, detail: i
         width: columns to fit into; below about 70 the tables fold their words.
         colour: write the terminal's colour codes. Without them the result is plain text.
         detail: 1 puts the tables before them, how each series grows and what was published; 2 also the cells.
+            A summary without claims has tables in any case.
 
     Raises:
         MissingExtraError: rich is not installed.
     """
     page = console.Page(width, colour)
     roster = names.Roster(summary.series)
-    if detail:
+    found = claims.ordered(summary)
+    unclaimed = not found and any(map(words.measured, summary.series))
+    if detail or unclaimed:
         tables(page, summary, roster, cells=detail > 1)
     if summary.series:
         page.line(claims.machine(summary))
         page.line(claims.conditions(summary))
-    found = claims.ordered(summary)
     shown = found if detail else claims.main(found)
     for interpreter in roster:
         own = [claim for claim in shown if claim.interpreter == interpreter.record]
@@ -45,7 +47,7 @@ def render(summary: Summary, *, width: int = 80, colour: bool = False, detail: i
     if contrary := [claim for claim in shown if claim.verdict == "contradicts the source"]:
         labels = dict.fromkeys(names.clean(one.label) for claim in contrary for one in claim.published)
         page.line(f"contrary: settled, against what was published for {'; '.join(labels)}")
-    if not shown:
+    if not shown and not unclaimed:
         page.line(claims.headline(summary), style="bold")
         for reason in _reasons(summary)[:_REASONS]:
             page.line(reason, indent=2)
@@ -176,12 +178,13 @@ def _published(page: console.Page, subject: Subject, series: Series) -> None:
     for reference in words.references(subject, series):
         page.line(f"published {words.reference(reference, series.fit)}", indent=4)
     rows = [astuple(row) for row in published.rows(subject, series)]
-    _theirs(page, rows, "<published by")
+    _theirs(page, rows, ["<published by"])
 
 
-def _theirs(page: console.Page, rows: Sequence[Sequence[str]], *heads: str) -> None:
+def _theirs(page: console.Page, rows: Sequence[Sequence[str]], heads: Sequence[str]) -> None:
     if rows:
-        table = console.table(*heads, "<what", "n", "theirs", "ours", "ratio")
+        heads, rows = published.filled((*heads, "<what", "n", "theirs", "ours", "ratio"), rows)
+        table = console.table(*heads)
         for row in rows:
             console.add_row(table, *row)
         page.table(table, indent=4)
@@ -236,7 +239,7 @@ def _ranking(page: console.Page, topic: sections.Topic, ranking: Ranking, roster
         for place in ranking.places
         for row in published.rows(subjects[place.series.experiment], place.series)
     ]
-    _theirs(page, rows, "<case", "<published by")
+    _theirs(page, rows, ["<case", "<published by"])
     page.gap()
 
 

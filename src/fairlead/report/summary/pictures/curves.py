@@ -67,7 +67,8 @@ def _curve(series: Series, interpreter: names.Named) -> dict[str, Any]:
             "x": [c.n for c in measured for m in c.modes if len(c.modes) > 1],
             "y": [m for c in measured for m in c.modes if len(c.modes) > 1],
         },
-        "fit": _fitted(series.fit, [c.n for c in measured]),
+        "fit": (fitted := _fitted(series.fit, [c.n for c in measured])),
+        "model": f"; line: fitted {series.fit.model}" if fitted["x"] else "; no model fits",
     }
 
 
