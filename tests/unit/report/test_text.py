@@ -87,7 +87,7 @@ def test_cells_fits_claims_and_conditions_are_shown_where_they_are_asked_for() -
     for series in WHOLE.series:
         for cell in (series.cells[:1] + series.cells[-1:]) if series.cells else ():
             assert words.cell(cell) in shown
-    assert "published by" in shown
+    assert "published for" in shown
 
 
 def test_figures_of_an_experiment_have_columns_of_their_own() -> None:

@@ -151,6 +151,11 @@ def _two(exponent: float) -> str:
     return f"{round(exponent, 2) + 0.0:.2f}"
 
 
+def model(fit: Fit) -> str:
+    """ "n^2", "constant"."""
+    return "constant" if fit.model == "1" else fit.model
+
+
 def fit(fit: Fit) -> str:
     """ "grows as n^2.05 [1.98, 2.11] -> n^2"."""
     if fit.exponent is None:

@@ -10,7 +10,6 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple
 from typing import Any
 
 from fairlead.record.summary import Cell, Claim, Metric, Ranking, Series, Subject, Summary
@@ -36,7 +35,7 @@ def render(summary: Summary) -> str:
     return page(
         "page.html",
         "fairlead lab report",
-        filters={"power": _power, "anchor": anchor},
+        filters={"typeset": _typeset, "anchor": anchor},
         mark=lambda index: plot.MARKS[index % len(plot.MARKS)],
         summary=summary,
         headline=claims.headline(summary),
@@ -49,6 +48,7 @@ def render(summary: Summary) -> str:
         families=shown,
         interpreters=list(roster),
         verdicts=words.VERDICTS,
+        left=published.LEFT,
     )
 
 
@@ -114,12 +114,12 @@ def anchor(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "unnamed"
 
 
-def _power(text: str) -> Any:
-    """Text with the exponents of "n^2.05" in it raised, and options ("--budget") that no line breaks."""
+def _typeset(text: str) -> Any:
+    """Text with the exponents of "n^2.05" in it raised; no line of it ends in an option or a date."""
     from markupsafe import Markup, escape
 
     raised = re.sub(r"\bn\^(-?\d+(?:\.\d+)?)", r"n<sup>\1</sup>", str(escape(text)))
-    return Markup(re.sub(r"--[a-z-]+\b", r'<span class="option">\g<0></span>', raised))
+    return Markup(re.sub(r"--[a-z-]+\b|\b\d{4}-\d\d-\d\d\b", r'<span class="whole">\g<0></span>', raised))
 
 
 def _section(number: int, subject: Subject, series: list[Series], roster: names.Roster) -> dict[str, Any]:
@@ -153,20 +153,13 @@ def _panel(identity: str, subject: Subject, group: list[Series], roster: names.R
         "variant": names.variant(group[0]),
         "parameters": names.parameters(group[0].variant),
         "picture": _picture(identity, subject, group, roster),
-        "published": _published(
-            [astuple(row) for series in group for row in published.rows(subject, series)]
-        ),
+        "published": published.table([row for one in group for row in published.rows(subject, one)]),
         "measured": any(words.measured(one) for one in group),
         "rows": rows,
         "notes": _notes(group, roster),
         "of": {row["interpreter"].index: row for row in rows},
         "references": _references(subject, group, roster),
     }
-
-
-def _published(rows: list[tuple[str, ...]], heads: Sequence[str] = ()) -> dict[str, Any]:
-    heads, rows = published.filled([*heads, "published for", "figure", "n", "theirs", "ours", "ratio"], rows)
-    return {"heads": heads, "rows": rows}
 
 
 def _picture(identity: str, subject: Subject, group: list[Series], roster: names.Roster) -> Any:
@@ -211,7 +204,7 @@ def _row(series: Series, interpreter: names.Named, subject: Subject) -> dict[str
         "fit": fit,
         "power": words.power(fit.exponent),
         "bounds": words.bounds(fit.low, fit.high),
-        "model": "constant" if fit.model == "1" else fit.model,
+        "model": words.model(fit),
         "cells": [_cell(c, words.further(subject)) for c in series.cells],
         "largest": measured[-1] if measured else None,
         "skipped": series.skipped,
@@ -274,13 +267,12 @@ def _ranking(ranking: Ranking, subjects: dict[str, Subject], roster: names.Roste
         "pictures": bar_charts.pictures(ranking, subjects),
         "further": [names.clean(metric.title) for metric in further],
         "has": {metric.name for metric in further},
-        "published": _published(
+        "published": published.table(
             [
-                (names.clean(place.case), *astuple(row))
+                row
                 for place in ranking.places
-                for row in published.rows(subjects[place.series.experiment], place.series)
-            ],
-            ["case"],
+                for row in published.rows(subjects[place.series.experiment], place.series, place.case)
+            ]
         ),
         "places": [
             {

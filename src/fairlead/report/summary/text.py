@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import astuple
 from typing import TYPE_CHECKING
 
 from fairlead.record.gil_trace import GilTrace
@@ -177,15 +176,16 @@ def _published(page: console.Page, subject: Subject, series: Series) -> None:
     """Theirs, ours and the ratio, in one table."""
     for reference in words.references(subject, series):
         page.line(f"published {words.reference(reference, series.fit)}", indent=4)
-    rows = [astuple(row) for row in published.rows(subject, series)]
-    _theirs(page, rows, ["<published by"])
+    _theirs(page, list(published.rows(subject, series)))
 
 
-def _theirs(page: console.Page, rows: Sequence[Sequence[str]], heads: Sequence[str]) -> None:
-    if rows:
-        heads, rows = published.filled((*heads, "<what", "n", "theirs", "ours", "ratio"), rows)
-        table = console.table(*heads)
-        for row in rows:
+def _theirs(page: console.Page, rows: Sequence[published.Row]) -> None:
+    found = published.table(rows)
+    if found.rows:
+        if found.sources:
+            page.line(f"published for {found.sources}", indent=4)
+        table = console.table(*(f"<{head}" if head in published.LEFT else head for head in found.heads))
+        for row in found.rows:
             console.add_row(table, *row)
         page.table(table, indent=4)
 
@@ -235,11 +235,11 @@ def _ranking(page: console.Page, topic: sections.Topic, ranking: Ranking, roster
     page.table(table, indent=2)
     subjects = {subject.id: subject for subject in topic.subjects}
     rows = [
-        (names.clean(place.case), *astuple(row))
+        row
         for place in ranking.places
-        for row in published.rows(subjects[place.series.experiment], place.series)
+        for row in published.rows(subjects[place.series.experiment], place.series, place.case)
     ]
-    _theirs(page, rows, ["<case", "<published by"])
+    _theirs(page, rows)
     page.gap()
 
 
