@@ -16,6 +16,7 @@ from fairlead.cli.lab import results
 from fairlead.cli.lab.cluster import run_on
 from fairlead.cli.progress import shown
 from fairlead.errors import FairleadError, MissingExtraError, RecordError, RunInterruptedError, UsageError
+from fairlead.lab.catalogue.documents import PREFIX
 from fairlead.lab.catalogue.interpreters import choose_interpreters
 from fairlead.lab.doctor import missing_extras
 from fairlead.lab.isolation import subprocess_runner
@@ -124,7 +125,8 @@ def run(
 ) -> None:
     """Measure experiments (all, if none is named), show the results, and write a report.
 
-    An ID is an experiment or a family of them, such as square; see fairlead lab list.
+    An ID is an experiment, a family of them, such as square, or a document, such as document:square; see
+    fairlead lab list.
     """
     if missing := missing_extras()["lab"]:
         raise MissingExtraError(f'the lab needs {", ".join(missing)}: pip install "fairlead[lab]"')
@@ -139,7 +141,7 @@ def run(
         else:
             options = RunOptions(
                 ids=ids,
-                mode="full" if full else "quick" if quick or not ids else "standard",
+                mode="full" if full else "quick" if quick or not ids else _usual_mode(ids),
                 sizes=sizes,
                 work=work,
                 cpus=cpus,
@@ -171,6 +173,11 @@ def run(
         raise RecordError(problems)
     if tally.failures:
         raise FairleadError(_failed(tally.samples, tally.failures))
+
+
+def _usual_mode(ids: Sequence[str]) -> str:
+    """A document's tables take as long as they took its author."""
+    return "full" if any(one.startswith(PREFIX) for one in ids) else "standard"
 
 
 def _continued(

@@ -22,7 +22,7 @@ from fairlead.lab.analysis.conditions import conditions
 from fairlead.lab.analysis.fit import fit
 from fairlead.lab.analysis.ranking import WRONG, rankings, sped_up
 from fairlead.lab.analysis.statistics import describe
-from fairlead.lab.catalogue import registry
+from fairlead.lab.catalogue import documents, registry
 from fairlead.lab.catalogue.registry import Experiment
 from fairlead.record.gil_trace import GilTrace
 from fairlead.record.results import FINGERPRINT, PER_SERIES, cell_key
@@ -96,6 +96,7 @@ def summarise(
         ),
         conditions=conditions(distinct),
         again=commands(subjects, series, known),
+        documents=documents.repeated(by_id),
         problems=tuple(problems),
     )
 

@@ -190,18 +190,24 @@ class Experiment:
 def select(ids: Sequence[str]) -> list[Experiment]:
     """The experiments that words name, each once, in the order of the words.
 
-    A word is an id ("square.mutex"), a family or a pattern of one ("square", "square.*"), or the part of ids
-    that several have in common ("models.io").
+    A word is an id ("square.mutex"), a family or a pattern of one ("square", "square.*"), the part of ids
+    that several have in common ("models.io"), or a document ("document:square"), whose experiments have no
+    other variants and sizes than it shows.
     No words at all name the whole catalogue.
 
     Raises:
         UsageError: a word that names none.
     """
+    from fairlead.lab.catalogue import documents
+
     known = catalogue()
     if not ids:
         return list(known.values())
     chosen: dict[str, Experiment] = {}
     for word in ids:
+        if word.startswith(documents.PREFIX):
+            chosen.update((one.id, one) for one in documents.experiments(word))
+            continue
         family = word.removesuffix(".*") + "."
         found = (
             [known[word]]
