@@ -9,7 +9,7 @@ import pytest
 from interpreters import made
 
 from fairlead.errors import UsageError
-from fairlead.lab.catalogue import registry
+from fairlead.lab.catalogue import checks, registry
 from fairlead.record.summary import Metric, Series
 from fairlead.report.common import words
 
@@ -371,7 +371,7 @@ def test_catalogue_is_whole_and_every_entry_explains_itself() -> None:
         assert len(experiment.subject.explanation) > 200
         if experiment.id.startswith("square."):
             assert experiment.subject.references, "squares have been measured before"
-        for mode in registry.MODES:
+        for mode in checks.MODES:
             assert experiment.variants_for(mode)
 
 
@@ -391,7 +391,7 @@ def test_experiments_of_a_claim_measure_the_same_figures_with_the_same_parameter
         for name, parameter in one.parameters.items():
             theirs = other.parameters[name]
             assert (parameter.default, parameter.choices) == (theirs.default, theirs.choices)
-        for mode in registry.MODES:
+        for mode in checks.MODES:
             assert set(one.sizes[mode]) <= set(other.sizes[mode]), f"{one.id} {mode}: nothing to compare with"
 
 
