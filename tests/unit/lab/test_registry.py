@@ -9,7 +9,7 @@ import pytest
 from interpreters import made
 
 from fairlead.errors import UsageError
-from fairlead.lab.catalogue import documents, registry
+from fairlead.lab.catalogue import checks, documents, registry
 from fairlead.record.summary import Metric, Series
 from fairlead.report.common import words
 
@@ -373,7 +373,7 @@ def test_catalogue_is_whole_and_every_entry_explains_itself() -> None:
         assert len(experiment.subject.explanation) > 200
         if experiment.id.startswith("square."):
             assert experiment.subject.references, "squares have been measured before"
-        for mode in registry.MODES:
+        for mode in checks.MODES:
             assert experiment.variants_for(mode)
 
 
@@ -395,7 +395,7 @@ def test_experiments_of_a_claim_measure_the_same_figures_with_the_same_parameter
             theirs = other.parameters[name]
             assert parameter.default == theirs.default
             assert set(parameter.choices) <= set(theirs.choices)
-        for mode in registry.MODES:
+        for mode in checks.MODES:
             assert set(one.sizes[mode]) <= set(other.sizes[mode]), f"{one.id} {mode}: nothing to compare with"
 
 
