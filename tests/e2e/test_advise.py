@@ -117,7 +117,7 @@ def test_advice_of_a_file_is_shown_in_each_form(shop: Path, capsys: pytest.Captu
     assert exit_status("report", "run.json") == 0
     assert capsys.readouterr().out.startswith("InterpreterPool, ")
     assert exit_status("report", "run.json", "--format", "json") == 0
-    assert json.loads(capsys.readouterr().out)["schema"] == 4
+    assert json.loads(capsys.readouterr().out)["schema"] == 5
     assert exit_status("report", "run.json", "--format", "perfetto") == 2
 
 
