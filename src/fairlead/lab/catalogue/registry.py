@@ -41,8 +41,8 @@ _OPTIONAL = (
     "schedule", "needs", "smallest", "metrics", "value", "growth", "cases", "ways", "base", "claims",
     "calibrated",
 )  # fmt: skip
-_KEYS = (*checks.TEXTS, "parameters", "variants", "sizes", "timeout_s", *_OPTIONAL)
-_OF_A_CASE = ("title", "question", "explanation", "sizes", "parameters", "claims", "calibrated")
+KEYS = (*checks.TEXTS, "parameters", "variants", "sizes", "timeout_s", *_OPTIONAL)
+OF_A_CASE = ("title", "question", "explanation", "sizes", "parameters", "claims", "calibrated")
 """What a case may have of its own (parameters and claims besides the file's); the rest it shares with the
 other cases."""
 _CORES_OF = re.compile(r"\b(\d+) cores?\b")
@@ -290,6 +290,18 @@ def add(path: Path) -> list[Experiment]:
     return found
 
 
+def add_kept(run: Path) -> list[str]:
+    """Have the user's experiments of a run in the catalogue, from the copies in its directory: the files
+    themselves may have changed or gone. One line for each that this version cannot read."""
+    problems = []
+    for path in sorted(((run if run.is_dir() else run.parent) / KEPT).glob("*.py")):
+        try:
+            add(path)
+        except UsageError as error:
+            problems.append(f"{error}; shown without what it declares")
+    return problems
+
+
 @cache
 def catalogue() -> dict[str, Experiment]:
     """Every experiment by its id, in the order of their file names; behind them those that were added. A file
@@ -307,7 +319,7 @@ def catalogue() -> dict[str, Experiment]:
 
 def _experiment(path: Path, declared: dict[str, Any]) -> Experiment:
     """What a file declares, with an experiment for each of its cases if it has any."""
-    checks.known("key", declared, _KEYS)
+    checks.known("key", declared, KEYS)
     if "case" in declared.get("parameters", {}):
         raise ValueError("the parameter case is made of what stands in cases")
     cases = {
@@ -315,7 +327,7 @@ def _experiment(path: Path, declared: dict[str, Any]) -> Experiment:
         for case, own in declared.get("cases", {}).items()
     }
     for own in cases.values():
-        checks.known("key of a case", own, _OF_A_CASE)
+        checks.known("key of a case", own, OF_A_CASE)
     for variant in declared.get("variants", []):
         checks.known("case of a variant", variant.get("cases", ()), list(cases))
     if not cases:

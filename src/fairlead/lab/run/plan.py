@@ -64,6 +64,8 @@ class PlannedSeries:
     timeout_s: float
     skipped: str | None = None
     """Why it cannot be run here."""
+    growth: bool = True
+    """Whether the experiment is about how the time grows with n: with its square, at worst; else in step."""
 
     @property
     def policy(self) -> str:
@@ -192,6 +194,7 @@ def make_plan(
                     sizes=_sizes(experiment, variant, interpreter, options),
                     cpus=cpus[: _PINNED[params["cores"]]],
                     timeout_s=experiment.timeout_s,
+                    growth=experiment.subject.growth,
                     skipped=experiment.runs_on(interpreter)
                     or (real_time_refused if params["policy"] == "rr" else None)
                     or (_ONE_CORE if params["cores"] == "two" and len(cpus) < 2 else None),

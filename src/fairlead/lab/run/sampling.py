@@ -356,7 +356,7 @@ class SampleOrder:
         """The time still to be spent until so many sizes as tell something have ``ENOUGH`` samples."""
         least = sizes[0]
         telling = sizes[:_SIZES_THAT_TELL]
-        whole = sum(ENOUGH * _grown_s(least.samples[0], cell.n / least.n) for cell in telling)
+        whole = sum(ENOUGH * _grown_s(least, cell.n) for cell in telling)
         return whole - least.cost_s * len(least.samples)
 
     def _left_s(self) -> float:
@@ -367,10 +367,11 @@ def _predicted_s(sizes: SeriesCells, rank: int) -> float:
     """What a sample will take, judging by the size before it."""
     if rank == 0:
         return 0.0
-    return _grown_s(sizes[rank - 1].samples[0], sizes[rank].n / sizes[rank - 1].n)
+    return _grown_s(sizes[rank - 1], sizes[rank].n)
 
 
-def _grown_s(sample: Sample, factor: float) -> float:
-    """What a sample of ``factor`` times the size takes, if its measured part grows with the square."""
+def _grown_s(cell: PlannedCell, n: int) -> float:
+    """What a sample of another size takes, if its measured part grows with the square, or in step."""
+    sample, factor = cell.samples[0], n / cell.n
     elapsed, wall = sample.elapsed_s or 0.0, sample.wall_s or 0.0
-    return max(0.0, elapsed - wall) + wall * factor**2
+    return max(0.0, elapsed - wall) + wall * factor ** (1 + cell.series.growth)
