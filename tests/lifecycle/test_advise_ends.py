@@ -211,6 +211,26 @@ def test_interrupted_advice_leaves_nothing(place: Path) -> None:
     assert living(f"FAIRLEAD_WHO={place}") == []
 
 
+LOADING = """
+import os, signal, sys
+
+class Interrupts:
+    def find_spec(self, name, path, target=None):
+        if name == "click":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupts())
+import fairlead.cli
+"""
+
+
+def test_interrupt_while_the_command_is_loading_is_no_traceback() -> None:
+    done = python("-c", LOADING)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+    loaded = "import signal, fairlead.cli; print(signal.getsignal(2) is signal.default_int_handler)"
+    assert python("-c", loaded).stdout == "True\n"
+
+
 def raising(n: int) -> int:
     raise LookupError(n)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from . import usage
@@ -193,7 +193,7 @@ def _maker(job: dict[str, Any], function: Callable[..., Any], stack: contextlib.
         if not job["coroutines"]:
             return map
         runner = stack.enter_context(asyncio.Runner())
-        return lambda called, chosen: _one_by_one(runner, called, chosen)
+        return lambda called, chosen: runner.run(_in_turn(called, chosen))
     if kind == "free-threaded":
         from concurrent.futures import ThreadPoolExecutor
 
@@ -210,10 +210,5 @@ def _maker(job: dict[str, Any], function: Callable[..., Any], stack: contextlib.
     return mapped
 
 
-def _one_by_one(runner: asyncio.Runner, function: Callable[..., Any], chosen: list[Any]) -> Iterator[Any]:
-    for item in chosen:
-        yield runner.run(_awaited(function, item))
-
-
-async def _awaited(function: Callable[..., Any], item: Any) -> Any:
-    return await function(item)
+async def _in_turn(function: Callable[..., Any], chosen: list[Any]) -> list[Any]:
+    return [await function(item) for item in chosen]
