@@ -83,6 +83,18 @@ def test_load_reads_what_the_time_is_of_and_from_which_size_on(tmp_path: Path) -
     assert (plain.value, plain.subject.value_name, plain.smallest) == (None, "elapsed", 2)
 
 
+def test_without_variants_there_is_one_for_each_way_or_a_plain_one(tmp_path: Path) -> None:
+    path = declare(tmp_path, ways="work")
+    bare = {key: value for key, value in DECLARED.items() if key != "variants"}
+    path.write_text(f"EXPERIMENT = {bare | {'ways': 'work'}!r}")
+    ways = registry.load(path).variants_for("quick")
+    assert [(one.label, one.params) for one in ways] == [("a", {"work": "a"}), ("bee", {"work": "bee"})]
+    path.write_text(f"EXPERIMENT = {bare!r}")
+    assert [(one.label, one.params, one.modes) for one in registry.load(path).variants] == [
+        ("", {}, checks.MODES)
+    ]
+
+
 CASES = {"cases": {"a-b": "A and b", "c": "C"}, "growth": False, "sizes": DECLARED["sizes"] | {"quick": [10]}}
 
 
