@@ -137,6 +137,13 @@ def arguments(doc: str, *, rounds: int) -> argparse.ArgumentParser:
     return parser
 
 
+def server_arguments(doc: str, *, rounds: int) -> argparse.ArgumentParser:
+    """Of a benchmark that has the modes of ``instead``, too."""
+    parser = arguments(doc, rounds=rounds)
+    parser.add_argument("--free-threaded", metavar="PYTHON", help="also: this interpreter")
+    return parser
+
+
 def origin() -> str:
     """What a kept result begins with: machine, kernel, date, and the commit that was measured."""
     described = subprocess.run(
@@ -290,6 +297,15 @@ def ways() -> dict[str, Way]:
     """Stock, the short switch interval that programs set to help themselves, and `fairlead run`."""
     interval = Way(settings={"switch_interval": SWITCH_INTERVAL_S})
     return {"stock": STOCK, "interval": interval, "fairlead": scheduled()}
+
+
+def instead(options: argparse.Namespace) -> dict[str, Way]:
+    """What one does instead of scheduling the GIL: a second process of the whole program on the same socket,
+    as `gunicorn -w 2` starts it; and an interpreter without a GIL, if one is named."""
+    modes = {"2 workers": Way(settings={"workers": 2})}
+    if options.free_threaded:
+        modes["free-threaded"] = Way(python=options.free_threaded)
+    return modes
 
 
 @contextmanager

@@ -103,7 +103,9 @@ def further(experiment: Experiment) -> bool:
 
 def measured(interpreter: Interpreter, experiment: Experiment, **params: Any) -> dict[str, Any]:
     fixed = {name: one.default for name, one in experiment.parameters.items() if name == "case"}
-    small = {"delay_ms": 5} if "delay_ms" in experiment.parameters else SMALL.get(experiment.id, {})
+    least = {"delay_ms": 5, "repeat": 1}
+    small = {name: value for name, value in least.items() if name in experiment.parameters}
+    small |= SMALL.get(experiment.id, {})
     # a fence against a hang, below pytest's: how long a process takes to start is the machine's affair
     given = {"n": N, "timeout_s": 55, **fixed, **small, **params}
     return run(interpreter, experiment.path, json.dumps(given))
@@ -261,7 +263,7 @@ def test_scheduled_mutex_takes_fewer_switches_than_the_square() -> None:
 PARTY = [name for name in CATALOGUE if re.match(r"party\.(?!pyperformance)", name)]
 """Those of its workloads that no interpreter has to install anything for."""
 METHODS = CATALOGUE["party.fib"].parameters["method"].choices
-NEITHER = {"sequential", "threads", "futures", "fairlead-threads"}
+NEITHER = {"sequential", "threads", "thread-pool", "futures", "fairlead-threads"}
 """Methods that have neither processes nor interpreters."""
 
 

@@ -9,7 +9,7 @@ import pytest
 from interpreters import PYTHON
 
 from fairlead.errors import UsageError
-from fairlead.lab.catalogue import documents, registry
+from fairlead.lab.catalogue import checks, documents, registry
 from fairlead.lab.catalogue.documents import documents as known
 from fairlead.lab.run.plan import Plan, RunOptions, make_plan
 from fairlead.record.summary import Reference
@@ -32,7 +32,7 @@ def test_there_are_five_and_what_is_known_of_whose_they_are_is_said() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("mode", registry.MODES)
+@pytest.mark.parametrize("mode", checks.MODES)
 def test_every_series_that_a_document_runs_is_in_one_of_its_tables(name: str, mode: str) -> None:
     tables = known()[name].tables
     shown = set()

@@ -96,6 +96,12 @@ def test_plan_takes_a_parameter_for_those_that_have_it_and_a_variant_by_its_labe
     assert (one.params["computing"], one.params["scheduler"]) == (2, "interactive")
 
 
+def test_budget_is_that_of_each_interpreter_that_can_measure_anything() -> None:
+    newer = replace(PYTHON, name="3.14", version="3.14.0")
+    assert make_plan(RunOptions(), [PYTHON, newer, OLD], ENVIRONMENT, None).budget_s == 2 * BUDGETS_S["quick"]
+    assert make_plan(RunOptions(budget_s=7.0), [PYTHON, newer], ENVIRONMENT, None).budget_s == 7.0
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -105,6 +105,17 @@ def summary() -> Summary:
     return summarise(taken)
 
 
+def test_tally_says_how_many_are_rough_and_how_many_contrary(summary: Summary) -> None:
+    curve = summary.series[0]
+    three = [
+        summaries.ratio_claim(curve),
+        summaries.ratio_claim(curve, low=1.2, high=900.0),
+        summaries.ratio_claim(curve, verdict="contradicts the source"),
+    ]
+    assert claims.tally(three) == "3 of 3 claims are settled (1 roughly, 1 against the source)"
+    assert claims.tally(three[:1]) == "1 of 1 claims is settled"
+
+
 def found(summary: Summary) -> dict[str, Claim]:
     return {f"{claim.experiment}: {claim.topic}": claim for claim in summary.claims}
 
@@ -215,7 +226,7 @@ def page_of(form: ModuleType, summary: Summary) -> str:
 
 def test_every_form_has_every_claim_and_every_family(summary: Summary) -> None:
     ordered = claims.ordered(summary)
-    assert len(ordered) == 9
+    assert len(ordered) == 10
     data = json_module.loads(json.render(summary))
     assert [claim["topic"] for claim in data["claims"]] == [claim.topic for claim in ordered]
     assert {one["family"] for one in data["experiments"]} == {"square", "gil", "models", "party"}
@@ -239,9 +250,15 @@ def test_families_come_in_order_with_cures_and_published_figures_beside_what_the
     (work,) = shown[2].topics
     assert (work.id, work.title, len(work.subjects)) == ("models.io", "I/O", 3)
     page = text.render(summary, detail=1, width=120)
-    table, *_ = re.findall(r"^ +case +published by .*\n +-+\n((?:    .*\n)+)", page, re.MULTILINE)
-    walls = [line.split()[0] for line in table.splitlines() if " wall " in line]
-    assert walls == [case for case in ("sequential", "threads", "async") for _ in range(3)]
+    assert "not stated" not in page, "a column without content is none"
+    assert (
+        "published for a: CPython 3.9.1, 10 cores, Ubuntu Linux 18.04; b: CPython 3.9.1, 2 cores"
+        in " ".join(page.split())
+    )
+    table, *_ = re.findall(r"^ +case +figure +a +b +c +ours\n +-+\n((?:    .*\n)+)", page, re.MULTILINE)
+    walls = [re.split(r" {2,}", line.strip()) for line in table.splitlines() if " wall " in line]
+    assert [wall[0] for wall in walls] == ["sequential", "threads", "async"]
+    assert walls[0] == ["sequential", "wall", "14.3 s", "17.2 s", "15.1 s", "3.00 s"]
 
 
 def test_losses_are_listed_once_for_all_series_that_have_them() -> None:

@@ -313,3 +313,28 @@ def test_colours_stand_out_from_the_background(theme: dict[str, str]) -> None:
     assert {name: contrast(theme[name], theme["ground"]) >= 3 for name in marks} == dict.fromkeys(marks, True)
     assert contrast(theme["on-new"], theme["new"]) >= 4.5
     assert contrast(theme["ink"], theme["turn"]) >= 4.5
+
+
+def test_no_line_ends_within_an_option_or_a_date(source: str) -> None:
+    whole = re.findall(r'<span class="whole">([^<]+)</span>', source)
+    text = re.sub(
+        r"<(style|meta)[^>]*>.*?</style>|<[^>]+>", "", source.partition("<body>")[2], flags=re.DOTALL
+    )
+    assert whole.count("--budget") == text.count("--budget") > 0
+    assert "2026-03-02" in whole
+
+
+def test_every_line_of_a_curve_is_in_its_legend(summary: Summary) -> None:
+    roster = names.Roster(summary.series)
+    mutex = [one for one in summary.series if one.experiment == "square.mutex"]
+    panel = curves.panel("p", summary.subjects[0], mutex, roster)
+    assert panel is not None
+    drawn = plot.svg(panel, "label")
+    said = re.findall(r'<g class="legend".*?<line class="([^"]+)".*?<text x="34">([^<]+)</text></g>', drawn)
+    assert said == [
+        *(("fit", f"{roster.of(one).label}: ours, line: {one.fit.model}") for one in mutex),
+        ("reference r0", "published: CPython, 2 cores"),
+        ("reference r1", "published: PyPy, 2 cores"),
+    ]
+    for kind, _ in said:
+        assert f'<polyline class="{kind}"' in drawn

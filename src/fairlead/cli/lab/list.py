@@ -56,7 +56,9 @@ def list_(ids: tuple[str, ...], form: str) -> None:
 
 def _folded(text: str, indent: int) -> str:
     margin = " " * indent
-    return fill(text, columns(), initial_indent=margin, subsequent_indent=f"{margin}  ")
+    return fill(
+        text, columns(), initial_indent=margin, subsequent_indent=f"{margin}  ", break_on_hyphens=False
+    )
 
 
 def _overview() -> None:

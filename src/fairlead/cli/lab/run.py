@@ -19,15 +19,12 @@ from fairlead.errors import FairleadError, MissingExtraError, RecordError, RunIn
 from fairlead.lab.catalogue.documents import PREFIX
 from fairlead.lab.catalogue.interpreters import choose_interpreters
 from fairlead.lab.doctor import missing_extras
-from fairlead.lab.isolation import subprocess_runner
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run import runner
 from fairlead.lab.run.environment import environment
-from fairlead.lab.run.estimate import check_sizes
-from fairlead.lab.run.measure import LOOK, measure
-from fairlead.lab.run.plan import FILE_NAME, Plan, RunOptions, make_plan
-from fairlead.lab.run.request import Request, forget
-from fairlead.lab.run.yield_cost import with_yield_probes
+from fairlead.lab.run.measure import LOOK
+from fairlead.lab.run.pilots import prepared
+from fairlead.lab.run.plan import BUDGETS_S, FILE_NAME, Plan, Request, RunOptions, forget
 from fairlead.record.sample import Sample
 from fairlead.report.summary import html
 
@@ -86,7 +83,16 @@ _WITH_RESUME = {"out", "budget_s", "resume", "detail"}
     "budget_s",
     metavar="TIME",
     callback=words.duration,
-    help="The time the run may take, as 60s or 5m [default: 1m with --quick, 1h with --full, else 5m].",
+    help="The time the run may take, as 60s or 5m [default, for each interpreter: 1m with --quick, 1h with"
+    " --full, else 5m].",
+)
+@click.option(
+    "--repeat",
+    metavar="N",
+    type=click.IntRange(1, 100),
+    default=1,
+    help="Carry out N runs, one after the other, each with the budget: what differs from run to run shows"
+    " between runs only.",
 )
 @click.option("--quick", is_flag=True, help="Small sizes, about a minute (the default without ID).")
 @click.option("--full", is_flag=True, help="The sizes of the references, up to an hour.")
@@ -116,6 +122,7 @@ def run(
     cpus: tuple[int, ...] | None,
     policy: str | None,
     budget_s: float | None,
+    repeat: int,
     quick: bool,
     full: bool,
     out: Path | None,
@@ -125,8 +132,8 @@ def run(
 ) -> None:
     """Measure experiments (all, if none is named), show the results, and write a report.
 
-    An ID is an experiment, a family of them, such as square, or a document, such as document:square; see
-    fairlead lab list.
+    An ID is an experiment, a family of them, such as square, a document, such as document:square (see
+    fairlead lab list), or a file with an experiment of your own, such as ./my_scaling.py.
     """
     if missing := missing_extras()["lab"]:
         raise MissingExtraError(f'the lab needs {", ".join(missing)}: pip install "fairlead[lab]"')
@@ -149,9 +156,12 @@ def run(
                 budget_s=budget_s,
                 parameters=settings,
                 variants=variants,
+                repeat=repeat,
             )
             out = out or Path("lab-runs") / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
             if scheduler is not None:
+                if own := [word for word in ids if word.endswith(".py")]:
+                    raise UsageError(f"{own[0]} is on this machine only: --on takes experiments of the lab's")
                 wished = {"asked": asked, "all_found": all_found, "contrasted": contrasted}
                 run_on(scheduler, options, wished, out, stop)
                 return
@@ -205,10 +215,7 @@ def _begun(request: Request, out: Path, made: tuple[Path, ...], stop: Stop) -> P
     directories that were ``made`` for it go."""
     try:
         chosen = choose_interpreters(request.asked, request.all_found, request.contrasted, stop)
-        plan = make_plan(request.options, chosen, environment(), subprocess_runner.real_time_refused())
-        if request.options.sizes is not None:
-            check_sizes(plan, measure, stop)
-        plan = with_yield_probes(plan, stop)
+        plan = prepared(request.options, chosen, stop)
     except RunInterruptedError as error:
         command = shlex.join(["fairlead", "lab", "run", "--resume", "--out", str(out)])
         raise RunInterruptedError(
@@ -219,6 +226,10 @@ def _begun(request: Request, out: Path, made: tuple[Path, ...], stop: Stop) -> P
         raise
     plan.save(out)
     forget(out)
+    each_s = BUDGETS_S[request.options.mode]
+    if request.options.budget_s is None and plan.budget_s > each_s:
+        many = f"{plan.budget_s / each_s:.0f} interpreters"
+        click.echo(f"the budget is {plan.budget_s:g} s, {each_s:g} s for each of {many}", err=True)
     return plan
 
 

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from fairlead.errors import UsageError
-from fairlead.lab.catalogue import registry
+from fairlead.lab.catalogue import checks, registry
 from fairlead.lab.catalogue.registry import Experiment, Variant
 from fairlead.record.document import Document, Table
 
@@ -65,16 +65,16 @@ def _read() -> dict[str, Any]:
 def _variants(table: dict[str, Any]) -> Iterator[Variant]:
     """Those of a table, at its sizes but for quick runs."""
     declared = {one.label: one for one in registry.catalogue()[table["experiment"]].variants}
-    slow = registry.MODES[1:]
+    slow = checks.MODES[1:]
     sizes = dict.fromkeys(slow, tuple(table["sizes"])) if "sizes" in table else {}
     for label in table.get("quick", []):
-        yield replace(declared[label], modes=registry.MODES[:1])
+        yield replace(declared[label], modes=checks.MODES[:1])
     for label in table.get("variants", [""]):
         one = declared[label]
         if sizes:
-            quick = {key: its for key, its in one.sizes.items() if key.startswith(registry.MODES[0])}
+            quick = {key: its for key, its in one.sizes.items() if key.startswith(checks.MODES[0])}
             one = replace(one, sizes=quick | sizes)
-        modes = slow if "quick" in table else registry.MODES
+        modes = slow if "quick" in table else checks.MODES
         varied = table.get("vary", {})
         for values in itertools.product(*varied.values()):
             further = dict(zip(varied, values, strict=True))

@@ -15,16 +15,20 @@ from fairlead.record.summary import (
     Series,
     Subject,
     Summary,
-    Verdict,
 )
 from fairlead.report.common import names, units
 
-VERDICTS: dict[Verdict, tuple[str, str]] = {
+VERDICTS: dict[str, tuple[str, str]] = {
     "settled": (
         "The whole interval lies on one side of the claim's threshold. A ratio is the geometric mean of its "
         "rounds' ratios, with an interval of 99 %, and the two times are medians of the same rounds; an "
         "exponent has an interval of 95 %.",
         "There is nothing to do.",
+    ),
+    "rough": (
+        "Settled, but for the size: the upper end of the interval is more than twice the lower one, or it is "
+        "that of an exponent and wider than 0.3. Beyond 100 times, or 2 of an exponent, it is unknown.",
+        "A larger --budget narrows it.",
     ),
     "open": (
         "The interval holds the threshold, or there are too few rounds for one.",
@@ -135,13 +139,21 @@ def power(exponent: float | None) -> str:
 
 
 def bounds(low: float | None, high: float | None) -> str:
-    """ "[1.98, 2.11]"; empty where an end is missing."""
-    return "" if low is None or high is None else f"[{_two(low)}, {_two(high)}]"
+    """ "[1.98, 2.11]" of an exponent, "[unknown]" where it may be anything; empty where an end is missing."""
+    if low is None or high is None:
+        return ""
+    # over sizes 1 to 10 that is as wide as a ratio's interval of the same name
+    return "[unknown]" if high - low > math.log10(units.UNKNOWN) else f"[{_two(low)}, {_two(high)}]"
 
 
 def _two(exponent: float) -> str:
     # adding zero turns the -0.0 that a small negative number is rounded to into 0.0
     return f"{round(exponent, 2) + 0.0:.2f}"
+
+
+def model(fit: Fit) -> str:
+    """ "n^2", "constant"."""
+    return "constant" if fit.model == "1" else fit.model
 
 
 def fit(fit: Fit) -> str:

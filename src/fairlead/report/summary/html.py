@@ -35,7 +35,7 @@ def render(summary: Summary) -> str:
     return page(
         "page.html",
         "fairlead lab report",
-        filters={"power": _power, "anchor": anchor},
+        filters={"typeset": _typeset, "anchor": anchor},
         mark=lambda index: plot.MARKS[index % len(plot.MARKS)],
         summary=summary,
         headline=claims.headline(summary),
@@ -53,6 +53,7 @@ def render(summary: Summary) -> str:
         heads=documents.HEADS,
         interpreters=list(roster),
         verdicts=words.VERDICTS,
+        left=published.LEFT,
     )
 
 
@@ -82,7 +83,7 @@ def _claim(claim: Claim, summary: Summary, roster: names.Roster) -> dict[str, An
         "claim": claim,
         "text": claims.said(claim),
         "interpreter": interpreter,
-        "sign": claims.sign(claim),
+        "verdict": claims.verdict(claim),
         "ours": claims.ours(claim),
         "sides": [units.bound(claims.named(side)) for side in claim.sides],
         "published": claims.sources(claim),
@@ -118,11 +119,12 @@ def anchor(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "unnamed"
 
 
-def _power(text: str) -> Any:
-    """Text with the exponents of "n^2.05" in it raised."""
+def _typeset(text: str) -> Any:
+    """Text with the exponents of "n^2.05" in it raised; no line of it ends in an option or a date."""
     from markupsafe import Markup, escape
 
-    return Markup(re.sub(r"\bn\^(-?\d+(?:\.\d+)?)", r"n<sup>\1</sup>", str(escape(text))))
+    raised = re.sub(r"\bn\^(-?\d+(?:\.\d+)?)", r"n<sup>\1</sup>", str(escape(text)))
+    return Markup(re.sub(r"--[a-z-]+\b|\b\d{4}-\d\d-\d\d\b", r'<span class="whole">\g<0></span>', raised))
 
 
 def _section(number: int, subject: Subject, series: list[Series], roster: names.Roster) -> dict[str, Any]:
@@ -156,7 +158,7 @@ def _panel(identity: str, subject: Subject, group: list[Series], roster: names.R
         "variant": names.variant(group[0]),
         "parameters": names.parameters(group[0].variant),
         "picture": _picture(identity, subject, group, roster),
-        "published": [row for series in group for row in published.rows(subject, series)],
+        "published": published.table([row for one in group for row in published.rows(subject, one)]),
         "measured": any(words.measured(one) for one in group),
         "rows": rows,
         "notes": _notes(group, roster),
@@ -207,7 +209,7 @@ def _row(series: Series, interpreter: names.Named, subject: Subject) -> dict[str
         "fit": fit,
         "power": words.power(fit.exponent),
         "bounds": words.bounds(fit.low, fit.high),
-        "model": "constant" if fit.model == "1" else fit.model,
+        "model": words.model(fit),
         "cells": [_cell(c, words.further(subject)) for c in series.cells],
         "largest": measured[-1] if measured else None,
         "skipped": series.skipped,
@@ -270,11 +272,13 @@ def _ranking(ranking: Ranking, subjects: dict[str, Subject], roster: names.Roste
         "pictures": bar_charts.pictures(ranking, subjects),
         "further": [names.clean(metric.title) for metric in further],
         "has": {metric.name for metric in further},
-        "published": [
-            (names.clean(place.case), row)
-            for place in ranking.places
-            for row in published.rows(subjects[place.series.experiment], place.series)
-        ],
+        "published": published.table(
+            [
+                row
+                for place in ranking.places
+                for row in published.rows(subjects[place.series.experiment], place.series, place.case)
+            ]
+        ),
         "places": [
             {
                 "place": place,
