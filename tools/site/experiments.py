@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairlead.lab.analysis.summarise import summarise
-from fairlead.lab.catalogue import registry
+from fairlead.lab.catalogue import checks, registry
 from fairlead.record.sample import Sample
 from fairlead.report.common import units
 from fairlead.report.summary import sections
@@ -57,7 +57,7 @@ def declared(topic: Topic) -> str:
     lines += ["| variant | quick | standard | full |", "|---|---|---|---|"]
     for variant in first.variants:
         cells = []
-        for mode in registry.MODES:
+        for mode in checks.MODES:
             table = variant.sizes if mode in variant.sizes else first.sizes
             cells.append(", ".join(map(str, table[mode])) if mode in variant.modes else "")
         lines.append(f"| {variant.label or 'plain'} | {' | '.join(cells)} |")

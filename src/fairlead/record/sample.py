@@ -50,8 +50,10 @@ class Sample:
     """Why it is not "ok", in one line that ends with what to do."""
     started: str | None = None
     """When the sample began, UTC, ISO 8601."""
+    run: str | None = None
+    """The run that it belongs to, ``Plan.run``; None where that was not recorded."""
     round: int = 0
-    """Which pass over the interleaved plan the sample belongs to."""
+    """Which pass over the interleaved plan of its run the sample belongs to."""
     attempt: int = 0
     """How many disturbed attempts at this sample were rejected before this one."""
     elapsed_s: float | None = None
@@ -197,7 +199,7 @@ def _fault(name: str, value: Any) -> str | None:
         return None if _is_count(value) else "is not a whole number from 0"
     if value is None:
         return None
-    if name == "reason":
+    if name in ("reason", "run"):
         return None if isinstance(value, str) else "is not text"
     if name == "started":
         return None if _is_time(value) else "is not a time in ISO 8601"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from fairlead.record.document import Document
 from fairlead.record.gil_trace import GilTrace
 
 Verdict = Literal["settled", "open", "contradicts the source"]
@@ -284,5 +285,7 @@ class Summary:
     conditions: Conditions = Conditions()
     again: dict[str, str] = field(default_factory=dict)
     """By the names of experiments and of groups of them: the command that measures the same once more."""
+    documents: tuple[Document, ...] = ()
+    """Those that show what one of the experiments measures."""
     problems: tuple[str, ...] = ()
     """Damaged lines and other things the reader had to leave out."""

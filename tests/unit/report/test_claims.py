@@ -226,7 +226,7 @@ def page_of(form: ModuleType, summary: Summary) -> str:
 
 def test_every_form_has_every_claim_and_every_family(summary: Summary) -> None:
     ordered = claims.ordered(summary)
-    assert len(ordered) == 9
+    assert len(ordered) == 10
     data = json_module.loads(json.render(summary))
     assert [claim["topic"] for claim in data["claims"]] == [claim.topic for claim in ordered]
     assert {one["family"] for one in data["experiments"]} == {"square", "gil", "models", "party"}

@@ -11,6 +11,7 @@ import click
 from fairlead.cli.table import columns, table
 from fairlead.lab import doctor
 from fairlead.lab.catalogue import registry
+from fairlead.lab.catalogue.documents import PREFIX, documents
 from fairlead.lab.catalogue.registry import Experiment
 from fairlead.lab.isolation.stop import Stop
 
@@ -30,7 +31,7 @@ _TIED = "\N{NO-BREAK SPACE}"
 def list_(ids: tuple[str, ...], form: str) -> None:
     """List the experiments, a line each; for those that are named, also their parameters and variants.
 
-    An ID is an experiment or a family of them, such as square.
+    An ID is an experiment, a family of them, such as square, or a document, such as document:square.
     """
     if form == "json":
         with Stop() as stop:
@@ -61,13 +62,19 @@ def _folded(text: str, indent: int) -> str:
 
 
 def _overview() -> None:
-    """A line for each experiment, of ways of doing one work a line for all."""
+    """A line for each experiment, of ways of doing one work a line for all, and for each document."""
     rows = [(_name(one), one.subject.title.partition(", ")[0]) for one in _once(registry.select([]))]
     for family in dict.fromkeys(name.partition(".")[0] for name, _ in rows):
         click.echo(
             table([row for row in rows if row[0].partition(".")[0] == family], indent=0, width=columns())
         )
         click.echo("")
+    rows = [
+        (f"{PREFIX}{one.id}", ", ".join(filter(None, (one.author, one.title))))
+        for one in documents().values()
+    ]
+    click.echo(table(rows, indent=0, width=columns()))
+    click.echo("")
     click.echo("More of one, with what can be varied: fairlead lab list ID")
 
 

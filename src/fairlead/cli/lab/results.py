@@ -13,6 +13,7 @@ from typing import Any, Literal, TypedDict
 import click
 
 from fairlead.errors import OutputError
+from fairlead.lab.catalogue import registry
 from fairlead.record.results import read_results, runs_in
 from fairlead.record.summary import Summary
 
@@ -25,8 +26,10 @@ def summary(runs: Sequence[Path]) -> tuple[Summary, str | None]:
     """
     from fairlead.lab.analysis.summarise import summarise
 
-    read = [read_results(run) for path in runs for run in runs_in(path)]
+    found = [run for path in runs for run in runs_in(path)]
+    read = [read_results(run) for run in found]
     problems = [problem for results in read for problem in results.problems]
+    problems += [problem for run in found for problem in registry.add_kept(run)]
     made = summarise([sample for results in read for sample in results.samples], problems)
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     return made, f"{problems[0]}{more}" if problems else None

@@ -30,6 +30,8 @@ class Question:
     """"ratio" (of the first cell over the second), "exponent", or "time" (of each by itself)."""
     over_metric: str = ""
     """Of the first cell, what its time is divided by in place of the second cell's."""
+    main: bool = False
+    """Whether it is that of a claim of the short report."""
 
     @property
     def cost_s(self) -> float:
@@ -128,9 +130,9 @@ def _question(
     of = side(declared.of)
     if declared.kind == "exponent":
         if len(of) > 1:
-            yield Question(tuple(of), "exponent")
+            yield Question(tuple(of), "exponent", main=declared.main)
         return
     pair = claims.cells_of(declared, of, of if declared.over_metric else side(declared.over))
     if pair is not None and (declared.over_metric or pair[0] is not pair[1]):
         cells = (pair[0],) if declared.over_metric else pair
-        yield Question(cells, "ratio", declared.over_metric)
+        yield Question(cells, "ratio", declared.over_metric, declared.main)

@@ -37,7 +37,6 @@ def render(advice: Advice) -> str:
         subject=names.clean(text.subject(advice)),
         made=names.moment(advice.made),
         caveats=text.caveats(advice),
-        busy=advice.choice.estimated,
         rows=[(one, text.row(one, advice)) for one in advice.candidates if one.total_s is not None],
         reasons=[(text.label(one, advice), one) for one in advice.candidates if one.reason],
         laws=[said for curve in advice.curves if (said := text.law(curve))],

@@ -15,7 +15,7 @@ from typing import Any
 from fairlead.record.summary import Cell, Claim, Metric, Ranking, Series, Subject, Summary
 from fairlead.report.common import names, plot, units, words
 from fairlead.report.common.assets import page
-from fairlead.report.summary import claims, published, sections
+from fairlead.report.summary import claims, documents, published, sections
 from fairlead.report.summary.pictures import bar_charts, claim_picture, curves, gil_timeline, schedule
 
 _PICTURE_SIZE = 6
@@ -46,6 +46,11 @@ def render(summary: Summary) -> str:
         answers=[_claim(claim, summary, roster) for claim in _drawn(found)],
         claims=[_claim(claim, summary, roster) for claim in found],
         families=shown,
+        documents=[
+            {"credit": documents.credit(one), "tables": documents.tables(summary, one)}
+            for one in summary.documents
+        ],
+        heads=documents.HEADS,
         interpreters=list(roster),
         verdicts=words.VERDICTS,
         left=published.LEFT,

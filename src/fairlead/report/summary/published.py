@@ -78,14 +78,14 @@ def rows(subject: Subject, series: Series, case: str = "") -> Iterator[Row]:
     """
     measured = [cell for cell in series.cells if cell.values]
     for reference in words.published(subject, series):
-        title = _title(subject, reference.metric)
+        what = title(subject, reference.metric)
         for n, theirs, cell, exact in _pairs(reference, measured):
             ours = figure(cell, reference.metric)
             if ours is not None:
                 yield Row(
                     case=names.clean(case),
                     source=names.clean(reference.label),
-                    metric=title,
+                    metric=what,
                     n=(str(n) if exact else f"about {n}") if n else _NOT_STATED,
                     theirs=units.metric(theirs, reference.unit),
                     ours=units.metric(ours, reference.unit),
@@ -106,7 +106,8 @@ def figure(cell: Cell, metric: str) -> float | None:
             return cell.metrics.get(metric)
 
 
-def _title(subject: Subject, metric: str) -> str:
+def title(subject: Subject, metric: str) -> str:
+    """What the figures of a reference are called in a table."""
     titles = {one.name: one.title for one in subject.metrics}
     if metric == "elapsed" and subject.value_name != "elapsed":
         return subject.value_name

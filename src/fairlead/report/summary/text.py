@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fairlead.record.gil_trace import GilTrace
 from fairlead.record.summary import Cell, Claim, Metric, Ranking, Series, Subject, Summary
 from fairlead.report.common import console, names, units, words
-from fairlead.report.summary import claims, published, sections
+from fairlead.report.summary import claims, documents, published, sections
 from fairlead.report.summary.pictures import gil_timeline
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def render(summary: Summary, *, width: int = 80, colour: bool = False, detail: i
     unclaimed = not found and any(map(words.measured, summary.series))
     if detail or unclaimed:
         tables(page, summary, roster, cells=detail > 1)
+    documents.write(page, summary)
     if summary.series:
         page.line(claims.machine(summary))
         page.line(claims.conditions(summary))
