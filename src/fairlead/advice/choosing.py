@@ -225,13 +225,14 @@ def _costs(best: Candidate, sequential: Candidate, pays: tuple[Candidate, float]
 
 
 def _cheaper(best: Candidate, sequential: Candidate, work: Work) -> list[str]:
-    """Why a pool gains more than its cores give: calls that cost less there, as their memory does."""
-    if best.kind != "threads" or not best.cpu_call_s or not sequential.cpu_call_s:
+    """Why a pool gains more than its cores give: calls cost less there. The allocator, for example, gives the
+    memory of a main thread back to the system after each call, and keeps that of other threads."""
+    if not best.cpu_call_s or not sequential.cpu_call_s:
         return []
     if rules.gains_by_waiting_at_once(work.waiting) or sequential.cpu_call_s < CHEAPER * best.cpu_call_s:
         return []
     return [
-        f"a call takes {_time(best.cpu_call_s)} of processor time in a thread of a pool, and "
+        f"a call takes {_time(best.cpu_call_s)} of processor time in the pool, and "
         f"{_time(sequential.cpu_call_s)} without one: the cores are not all of the gain"
     ]
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.advice.candidates import KINDS
 from fairlead.advice.loss import gain, versus
+from fairlead.lab.isolation import other_load
 from fairlead.pools.choose import rules
 from fairlead.record.advice import Candidate, Curve, Work
 
@@ -135,7 +136,7 @@ class Figures:
             switches=median(one.switches) if one.switches else None,
             p50_s=median(one.latencies) if one.latencies else None,
             p99_s=_p99(one.latencies),
-            foreign=median(one.foreign) if one.foreign else None,
+            foreign=_foreign([one]) or _foreign(self.states),
         )
 
     def _impossible(self, one: CandidateState, speedup: float) -> str | None:
@@ -159,6 +160,15 @@ class Figures:
                 "wait for something else"
             )
         return None
+
+
+def _foreign(states: Sequence[CandidateState]) -> float | None:
+    """The share of the cores that others took; None where all processes together were too short to tell."""
+    windows = [window for one in states for window in one.foreign]
+    seconds = sum(length for length, _ in windows)
+    if seconds < other_load.WINDOW_S:
+        return None
+    return sum(length * share for length, share in windows) / seconds
 
 
 def _p99(latencies: Sequence[float]) -> float | None:

@@ -68,7 +68,8 @@ class CandidateState:
     reason: str | None = None
     rounds: dict[int, Estimate] = field(default_factory=dict)
     """What all the calls take, by the process of each round: a process is one observation."""
-    foreign: list[float] = field(default_factory=list)
+    foreign: list[tuple[float, float]] = field(default_factory=list)
+    """(seconds of a process, the share of the cores that others took in them)."""
     cpu: list[float] = field(default_factory=list)
     cpu_call: list[float] = field(default_factory=list)
     memory: list[int] = field(default_factory=list)
@@ -256,7 +257,7 @@ class Halving:
         left = (limits.most_calls - self.calls) // (to_come if number == 1 else 1)
         calls = min(self._calls(one), left)
         checked = int(limits.budget_s * CHECK_SHARE / max(limits.work.call_s, 1e-6))
-        first = min(calls, max(one.way.workers, min(checked, len(limits.marks), max(calls // 4, 1))))
+        first = min(calls, max(one.way.workers, min(checked, len(limits.marks), max(calls // 10, 1))))
         needed = PATIENCE_S + 5 * self._cost_of(one)
         answer = self._bench.run(
             "measure",
@@ -314,8 +315,9 @@ class Halving:
             other_load.Reading(at_s=r["at_s"], idle_s=r["idle_s"] or 0.0, own_s=r["cpu_s"])
             for r in (first, after)
         )
-        if after["idle_s"] is not None and now.at_s - since.at_s >= other_load.WINDOW_S:
-            one.foreign.append(other_load.share(since, now, len(os.sched_getaffinity(0))))
+        if after["idle_s"] is not None:
+            share = other_load.share(since, now, len(os.sched_getaffinity(0)))
+            one.foreign.append((now.at_s - since.at_s, share))
         took = answer["elapsed_s"] - answer["start_s"] - sum(wall for _, wall in passes)
         self._overheads.append(max(took, 0.0))
 

@@ -146,7 +146,7 @@ def test_no_pool_says_from_how_many_calls_on_there_is_one_or_that_there_is_none(
 def test_calls_that_cost_less_in_a_pool_are_named_where_the_cores_do_not_explain_the_gain() -> None:
     """As those whose memory is touched for the first time in each call without a pool."""
     ways = [candidate("sequential", 1, 1.0, cpu_call_s=0.03), candidate("threads", 2, 0.25, cpu_call_s=0.012)]
-    said = "a call takes 12 ms of processor time in a thread of a pool, and 30 ms without one: the cores are"
+    said = "a call takes 12 ms of processor time in the pool, and 30 ms without one: the cores are"
     pick = choose(ways, work(gil=0.1, free=0.9), 100, 2)
     assert any(one.startswith(said) for one in pick.reasons)
 

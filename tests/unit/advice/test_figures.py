@@ -19,7 +19,7 @@ def state(kind: Kind, workers: int, calls_s: float, once_s: float = 0.0, **chang
     """Three processes that take as long, each with 10 ms of processor time a call."""
     found = Estimate(0.0 if kind == "sequential" else 0.2, once_s, calls_s)
     known: dict[str, Any] = {
-        "rounds": dict.fromkeys((1, 2, 3), found), "foreign": [0.01] * 3, "cpu": [1.0] * 3,
+        "rounds": dict.fromkeys((1, 2, 3), found), "foreign": [(1.0, 0.01)] * 3, "cpu": [1.0] * 3,
         "cpu_call": [0.01] * 3, "memory": [20_000] * 3, "switches": [1.0] * 3, "calls": 900,
     }  # fmt: skip
     return CandidateState(Way(kind, workers), "CPython 3.14.0", **known | changes)
@@ -110,6 +110,16 @@ def test_speedup_that_cannot_be_is_an_error_and_not_chosen(
     one = figures(state("sequential", 1, 4.0), way, **seen).candidates()[1]
     assert one.status == ("failed" if said else "measured")
     assert (said or "") in (one.reason or "")
+
+
+def test_other_load_is_that_of_its_processes_or_of_all_where_these_are_short() -> None:
+    ways = [
+        state("sequential", 1, 1.0, foreign=[(0.3, 0.5), (0.1, 0.9), (0.2, 0.5)]),
+        state("threads", 2, 1.0, foreign=[(0.1, 0.0)]),
+    ]
+    shares = [one.foreign for one in figures(*ways).candidates()]
+    assert shares == pytest.approx([0.34 / 0.6, 0.34 / 0.7])
+    assert figures(ways[1], ways[1]).candidates()[0].foreign is None
 
 
 def test_throughput_over_workers_is_of_calls_and_not_of_starts() -> None:
