@@ -28,7 +28,7 @@ def candidate(kind: Kind, workers: int, total_s: float | None, **changes: Any) -
             "speedup": 1 / total_s, "low": 0.98 / total_s, "high": 1.02 / total_s,
             "start_s": 0.0 if kind == "sequential" else 0.02, "once_s": 0.0, "calls": 900,
             "cpu": 1.0, "cpu_call_s": 0.01,
-            "memory_kib": 20_000, "switches": 1.5, "foreign": 0.01,
+            "memory_kib": 20_000, "foreign": 0.01,
             "p50_s": 0.01, "p99_s": 0.012 if kind == "sequential" else 0.02,
         }  # fmt: skip
     known |= changes

@@ -133,7 +133,6 @@ class Figures:
             cpu=median(one.cpu) if one.cpu else None,
             cpu_call_s=median(one.cpu_call) if one.cpu_call else None,
             memory_kib=median(one.memory) if one.memory else None,
-            switches=median(one.switches) if one.switches else None,
             p50_s=median(one.latencies) if one.latencies else None,
             p99_s=_p99(one.latencies),
             foreign=_foreign([one]) or _foreign(self.states),

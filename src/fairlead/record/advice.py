@@ -98,8 +98,6 @@ class Candidate:
     """Processor time of a call, the pool's own share counted."""
     memory_kib: float | None = None
     """The most of all its processes together, shared pages counted once (Pss)."""
-    switches: float | None = None
-    """Context switches a call."""
     p50_s: float | None = None
     """Median time of a single call, from its begin in its worker to its end."""
     p99_s: float | None = None

@@ -20,7 +20,7 @@ def state(kind: Kind, workers: int, calls_s: float, once_s: float = 0.0, **chang
     found = Estimate(0.0 if kind == "sequential" else 0.2, once_s, calls_s)
     known: dict[str, Any] = {
         "rounds": dict.fromkeys((1, 2, 3), found), "foreign": [(1.0, 0.01)] * 3, "cpu": [1.0] * 3,
-        "cpu_call": [0.01] * 3, "memory": [20_000] * 3, "switches": [1.0] * 3, "calls": 900,
+        "cpu_call": [0.01] * 3, "memory": [20_000] * 3, "calls": 900,
     }  # fmt: skip
     return CandidateState(Way(kind, workers), "CPython 3.14.0", **known | changes)
 

@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from . import usage
-from .calling import Awaited, Raised, Reached, Timing, caught, said, timed
+from .calling import Awaited, Raised, Reached, caught, said, timed
 from .fingerprint import fingerprint
 from .loading import interpreter, load_target, sequence
 
@@ -88,7 +88,7 @@ class _Measured:
         self._timed = timed(safe, coroutine=bare)
         self._called = self._timed if self._long else safe if catch else self._function
         self._passes: list[tuple[int, float]] = []
-        self._timings: list[Timing] = []
+        self._timings: list[float] = []
         self._raised: dict[int, str] = {}
         self._done = 0
 
@@ -166,10 +166,8 @@ class _Measured:
 
 def _reading() -> dict[str, Any]:
     """The counters of this session and of the machine, between two passes."""
-    found = usage.members()
     return {
-        "switches": usage.switches(found),
-        "cpu_s": usage.cpu_s(found),
+        "cpu_s": usage.cpu_s(usage.members()),
         "idle_s": usage.idle_s(),
         "at_s": time.monotonic(),
     }
