@@ -45,6 +45,16 @@ EXPERIMENT = {
             "otherwise": "a blocking client takes no longer in a process pool than in a thread pool",
             "main": False,
         },
+        {
+            "topic": "blocking, user time",
+            "of": {"case": "async-process-pool"},
+            "over": {"case": "async-thread-pool"},
+            "metric": "user_s",
+            "more_than": 1.1,
+            "says": "a blocking client takes more user time in a process pool than in a thread pool",
+            "otherwise": "a blocking client takes no more user time in a process pool than in a thread pool",
+            "main": False,
+        },
     ],
     "parameters": {
         "workers": {
