@@ -185,16 +185,29 @@ def quiet_s(one: PlannedSeries, n: int) -> float:
 
 
 @pytest.mark.parametrize("names", [("3.13",), ("3.11", "3.13", "3.14")])
-def test_a_quick_run_of_models_has_enough_samples_of_every_main_claim(names: tuple[str, ...]) -> None:
+def test_a_quick_run_of_models_has_enough_samples_of_the_sources_conclusions(names: tuple[str, ...]) -> None:
     pythons = [made(f"{name}.0", name=name) for name in names]
     plan = make_plan(RunOptions(ids=("models",), mode="quick"), pythons, {"affinity": [0, 1]}, None)
     drive = Drive(plan.series, plan.budget_s, cost=quiet_s, noise=0.05).go()
     assert drive.now <= plan.budget_s == 60 * len(names)
     cells = [cell for sizes in drive.order.series for cell in sizes]
     asked = questions(drive.order.series, cells)
-    main = [question for question in asked if question.main]
-    assert len(main) == 6 * len(names)
-    assert all(question.rounds >= ENOUGH for question in main)
+    conclusions = {
+        ("models.io-sequential", "models.io-async"),
+        ("models.io-sequential", "models.io-threads"),
+        ("models.cpu-sequential", "models.cpu-process-pool"),
+        ("models.cpu-sequential", "models.cpu-threads"),
+        ("models.mixed-async", "models.mixed-async-process-pool"),
+        ("models.blocking-async", "models.blocking-async-thread-pool"),
+    }
+    rounds = {
+        (sides, question.cells[0].series.interpreter): question.rounds
+        for question in asked
+        if (sides := tuple(cell.series.experiment for cell in question.cells)) in conclusions
+        and question.cells[0].series.params["cores"] == "all"
+    }
+    assert len(rounds) == len(conclusions) * len(names)
+    assert [sides for sides, count in rounds.items() if count < ENOUGH] == []
 
 
 def test_of_a_claim_all_sides_are_measured_or_none() -> None:

@@ -35,6 +35,7 @@ EXPERIMENT = {
             "more_than": 1.1,
             "says": "a blocking client in an event loop is faster in a thread pool",
             "otherwise": "a blocking client in an event loop is no faster in a thread pool",
+            "main": False,
         },
         {
             "topic": "blocking, processes",

@@ -33,6 +33,7 @@ EXPERIMENT = {
             "more_than": 1.1,
             "says": "an event loop is faster with a process pool for what computes",
             "otherwise": "an event loop is no faster with a process pool for what computes",
+            "main": False,
         },
         {
             "topic": "I/O and CPU, threads",

@@ -149,6 +149,7 @@ EXPERIMENT = {
                     "more_than": 1.1,
                     "says": "what is passed {n} times goes faster to threads than to processes",
                     "otherwise": "what is passed {n} times goes no faster to threads than to processes",
+                    "main": False,
                 },
                 {
                     "topic": "passing, interpreters",
@@ -178,6 +179,7 @@ EXPERIMENT = {
                     "more_than": 1.1,
                     "says": "what is passed {n} times goes faster to threads than to processes",
                     "otherwise": "what is passed {n} times goes no faster to threads than to processes",
+                    "main": False,
                 },
                 {
                     "topic": "passing, interpreters",
