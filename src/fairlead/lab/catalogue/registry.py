@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import operator
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -22,7 +20,7 @@ from fairlead.errors import UsageError
 from fairlead.lab.catalogue.declared import Declared
 from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.lab.catalogue.references import references
-from fairlead.record.summary import Metric, Schedule, Subject, Unit
+from fairlead.record.summary import Metric, Schedule, Subject, Unit, meets
 
 DIRECTORY = Path(__file__).parents[1] / "experiments"
 REFERENCES = "references.csv"
@@ -55,15 +53,6 @@ _KEYS = (*_TEXTS, "parameters", "variants", "sizes", "timeout_s", *_OPTIONAL)
 _OF_A_CASE = ("title", "question", "explanation", "sizes")
 """What a case may have of its own; the rest it shares with the other cases of its file."""
 _FEWEST = {True: "two", False: "one"}
-_CONDITION = re.compile(r"(>=|<=|==|<|>|)\s*(\d+)\.(\d+)")
-_COMPARE = {
-    ">=": operator.ge,
-    "<=": operator.le,
-    "==": operator.eq,
-    "": operator.eq,
-    "<": operator.lt,
-    ">": operator.gt,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +140,7 @@ class Experiment:
 
     def runs_on(self, interpreter: Interpreter) -> str | None:
         """Why an interpreter cannot run this experiment; None when it can."""
-        if _matches(self.pythons, interpreter.version_key[:2]):
+        if meets(self.pythons, interpreter.version):
             return None
         return f"{self.id} needs Python {self.pythons}; this is {interpreter.version}"
 
@@ -416,7 +405,7 @@ def _check(experiment: Experiment) -> None:
     _check_sizes(experiment.sizes, experiment)
     if experiment.timeout_s <= 0:
         raise ValueError("timeout_s is above 0")
-    _matches(experiment.pythons, (3, 11))
+    meets(experiment.pythons, "3.11")
 
 
 def _check_sizes(table: Mapping[str, tuple[int, ...]], experiment: Experiment) -> None:
@@ -426,7 +415,7 @@ def _check_sizes(table: Mapping[str, tuple[int, ...]], experiment: Experiment) -
         if mode not in table:
             raise ValueError(f"sizes {key!r}: there are none for {mode!r} alone")
         if colon and kind not in IMPLEMENTATIONS:
-            _matches(kind, (3, 11))
+            meets(kind, "3.11")
         if len(sizes) < 1 + experiment.subject.growth or list(sizes) != sorted(
             {experiment.check_size(size) for size in sizes}
         ):
@@ -457,16 +446,4 @@ def _is_kind(interpreter: Interpreter, kind: str) -> bool:
     """Whether an interpreter is of an implementation, or is a CPython of one of the versions."""
     if kind in IMPLEMENTATIONS:
         return interpreter.implementation == kind
-    return interpreter.implementation == "CPython" and _matches(kind, interpreter.version_key[:2])
-
-
-def _matches(pythons: str, version: tuple[int, ...]) -> bool:
-    """Whether a version meets every one of the comma-separated conditions."""
-    met = True
-    for condition in pythons.split(","):
-        parsed = _CONDITION.fullmatch(condition.strip())
-        if parsed is None:
-            raise ValueError(f"{condition.strip()!r} is no version as 2.7 or >=3.8")
-        compare, major, minor = parsed.groups()
-        met = met and _COMPARE[compare](version, (int(major), int(minor)))
-    return met
+    return interpreter.implementation == "CPython" and meets(kind, interpreter.version)

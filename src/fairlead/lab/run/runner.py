@@ -229,6 +229,7 @@ class _Run:
             environment=self._environment(planned.cell),
             status="skipped",
             reason=planned.skip,
+            run=self._plan.run,
         )
 
     def _attempts(self, planned: PlannedSample) -> Sample:
@@ -251,7 +252,7 @@ class _Run:
                 best = again
         if thrown_back:
             self._retries_left_s -= self._clock() - began_s
-        return replace(best, round=planned.round, attempt=thrown_back)
+        return replace(best, run=self._plan.run, round=planned.round, attempt=thrown_back)
 
     def _attempt(self, planned: PlannedSample) -> Sample | None:
         self._meter.begin()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from fairlead.record.summary import Unit
@@ -15,7 +16,12 @@ NOTHING = "-"
 
 
 def digits(value: float) -> str:
-    """``value`` with about three significant digits and no exponent: "4.07", "40.7", "407", "4070"."""
+    """``value`` with about three significant digits and no exponent: "4.07", "40.7", "407", "4070"; two below
+    a tenth: "0.034", "0.0034"."""
+    if 0 < abs(value) < 0.0995:
+        return (
+            f"{value:.{min(4, 1 - math.floor(math.log10(abs(value))))}f}" if abs(value) >= 0.001 else "<0.001"
+        )
     for limit, decimals in ((9.995, 2), (99.95, 1)):
         if abs(value) < limit:
             return f"{value:.{decimals}f}"

@@ -11,8 +11,8 @@ from fairlead.report.comparison import sentences
 
 _COLUMNS = (
     "experiment", "variant", "n", "base", "base_name", "base_on", "run", "run_name", "run_on",
-    "median_base_s", "median_s", "samples_base", "samples", "ratio", "ratio_low", "ratio_high", "p", "change",
-    "within", "advice",
+    "median_base_s", "median_s", "samples_base", "samples", "runs_base", "runs", "ratio", "ratio_low",
+    "ratio_high", "p", "change", "within", "advice",
 )  # fmt: skip
 
 
@@ -26,7 +26,8 @@ def render(comparison: Comparison) -> str:
             (
                 series.subject.id, series.variant, cell.n, cell.base, named[cell.base], on[cell.base],
                 cell.run, named[cell.run], on[cell.run], cell.median_base, cell.median, cell.samples_base,
-                cell.samples, cell.ratio, cell.low, cell.high, cell.p, cell.change, cell.within, cell.advice,
+                cell.samples, cell.runs_base, cell.runs, cell.ratio, cell.low, cell.high, cell.p,
+                cell.change, cell.within, cell.advice,
             )
             for cell in series.cells
         ]  # fmt: skip

@@ -174,7 +174,8 @@ def _series(page: console.Page, subject: Subject, series: Series, roster: names.
 def _published(page: console.Page, subject: Subject, series: Series) -> None:
     """Theirs, ours and the ratio, in one table."""
     for reference in words.references(subject, series):
-        page.line(f"published {words.reference(reference, series.fit)}", indent=4)
+        told = filter(None, (words.reference(reference), words.reference_place(reference, series)))
+        page.line(f"published {'; '.join(told)}", indent=4)
     rows = [astuple(row) for row in published.rows(subject, series)]
     _theirs(page, rows, "<published by")
 
