@@ -300,7 +300,7 @@ class Claim:
     """One statement that a reader takes home, and how sure it is.
 
     A ratio is that of two times of the same round. Of one run, its interval is that of this run:
-    ``statistics.paired`` over the rounds. Of several runs it is over the runs, by their means. An exponent
+    ``measure.ratio.paired`` over the rounds. Of several runs it is over the runs, by their means. An exponent
     and its interval are those of the series' fit.
     """
 
