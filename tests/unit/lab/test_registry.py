@@ -83,6 +83,18 @@ def test_load_reads_what_the_time_is_of_and_from_which_size_on(tmp_path: Path) -
     assert (plain.value, plain.subject.value_name, plain.smallest) == (None, "elapsed", 2)
 
 
+def test_without_variants_there_is_one_for_each_way_or_a_plain_one(tmp_path: Path) -> None:
+    path = declare(tmp_path, ways="work")
+    bare = {key: value for key, value in DECLARED.items() if key != "variants"}
+    path.write_text(f"EXPERIMENT = {bare | {'ways': 'work'}!r}")
+    ways = registry.load(path).variants_for("quick")
+    assert [(one.label, one.params) for one in ways] == [("a", {"work": "a"}), ("bee", {"work": "bee"})]
+    path.write_text(f"EXPERIMENT = {bare!r}")
+    assert [(one.label, one.params, one.modes) for one in registry.load(path).variants] == [
+        ("", {}, checks.MODES)
+    ]
+
+
 CASES = {"cases": {"a-b": "A and b", "c": "C"}, "growth": False, "sizes": DECLARED["sizes"] | {"quick": [10]}}
 
 
@@ -215,9 +227,9 @@ def test_references_are_the_rows_beside_the_file_by_variant_label_and_metric(tmp
     )
     grown, memory, *either = registry.load(declare(tmp_path)).subject.references
     assert grown.points == ((10, 1.0), (100, 100.0))
-    assert grown.exponent == pytest.approx(2.0)
+    assert grown.exponent([10, 20, 100]) == pytest.approx(2.0)
     assert grown.variant == {"work": "bee", "cores": 1}
-    assert (memory.points, memory.exponent, memory.variant) == (((0, 4096.0),), None, {})
+    assert (memory.points, memory.exponent([1, 2]), memory.variant) == (((0, 4096.0),), None, {})
     assert (memory.metric, memory.unit) == ("max_rss_kb", "KiB")
     assert [one.variant for one in either] == [{"cores": "all"}, {"cores": 2}]
     assert {one.points for one in either} == {((0, 3.0),)}

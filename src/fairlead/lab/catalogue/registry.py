@@ -23,7 +23,7 @@ from fairlead.lab.catalogue import checks
 from fairlead.lab.catalogue.declared import Declared
 from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.lab.catalogue.references import references
-from fairlead.record.summary import Metric, Reference, Subject
+from fairlead.record.summary import Metric, Reference, Subject, meets
 
 DIRECTORY = Path(__file__).parents[1] / "experiments"
 REFERENCES = "references.csv"
@@ -38,10 +38,10 @@ SPEED_UP = Metric(name="speed_up", title="speed-up", unit="ratio")
 """What an experiment with a ``base`` is given besides its own metrics; ``ranking.sped_up`` fills it in."""
 
 _OPTIONAL = (
-    "schedule", "needs", "smallest", "metrics", "value", "growth", "cases", "ways", "base", "claims",
-    "calibrated",
+    "variants", "schedule", "needs", "smallest", "metrics", "value", "growth", "cases", "ways", "base",
+    "claims", "calibrated",
 )  # fmt: skip
-KEYS = (*checks.TEXTS, "parameters", "variants", "sizes", "timeout_s", *_OPTIONAL)
+KEYS = (*checks.TEXTS, "parameters", "sizes", "timeout_s", *_OPTIONAL)
 OF_A_CASE = ("title", "question", "explanation", "sizes", "parameters", "claims", "calibrated")
 """What a case may have of its own (parameters and claims besides the file's); the rest it shares with the
 other cases."""
@@ -69,8 +69,8 @@ class Variant:
     """One set of parameters worth running, with the short label it has in tables."""
 
     label: str
-    params: dict[str, Any]
-    modes: tuple[str, ...]
+    params: dict[str, Any] = field(default_factory=dict)
+    modes: tuple[str, ...] = checks.MODES
     """The modes of a run ("quick", "standard", "full") that include it."""
     policy: str = "other"
     """Scheduling policy of the whole probe: "other" or "rr" (round robin, real time)."""
@@ -87,8 +87,8 @@ class Calibration:
     """How large a task has to be here: the plan chooses the value of a parameter, before the first sample."""
 
     parameter: str
-    """It gets the least of its choices with which a sample takes so long. The choices rise, each twice the
-    one before it or so, that two runs on one machine choose the same."""
+    """It gets the least of its choices with which a sample takes so long. The choices rise in steps so large
+    (half as much again, or twice) that two runs on one machine choose the same."""
     seconds: float
     """Processor time of the sample, so that what other programs take changes nothing."""
     of: dict[str, Any] = field(default_factory=dict)
@@ -156,7 +156,7 @@ class Experiment:
 
     def runs_on(self, interpreter: Interpreter) -> str | None:
         """Why an interpreter cannot run this experiment; None when it can."""
-        if checks.matches(self.pythons, interpreter.version_key[:2]):
+        if meets(self.pythons, interpreter.version):
             return None
         return f"{self.id} needs Python {self.pythons}; this is {interpreter.version}"
 
@@ -391,17 +391,7 @@ def _one(path: Path, declared: dict[str, Any]) -> Experiment:
             )
             for name, p in declared.get("parameters", {}).items()
         },
-        variants=tuple(
-            Variant(
-                **v
-                | {
-                    "modes": tuple(v["modes"]),
-                    "cases": tuple(v.get("cases", ())),
-                    "sizes": _sizes(v.get("sizes", {})),
-                }
-            )
-            for v in declared["variants"]
-        ),
+        variants=_variants(declared),
         sizes=_sizes(declared["sizes"]),
         timeout_s=float(declared["timeout_s"]),
         pythons=declared["pythons"],
@@ -410,6 +400,25 @@ def _one(path: Path, declared: dict[str, Any]) -> Experiment:
         claims=tuple(Declared(**claim) for claim in declared.get("claims", ())),
         value=declared.get("value"),
         calibrated=Calibration(**declared["calibrated"]) if "calibrated" in declared else None,
+    )
+
+
+def _variants(declared: dict[str, Any]) -> tuple[Variant, ...]:
+    """Those declared; else one for each way of doing the work, or a plain one."""
+    if "variants" not in declared:
+        name = declared.get("ways", "")
+        ways = declared.get("parameters", {}).get(name, {"choices": ()})["choices"]
+        return tuple(Variant(label=str(way), params={name: way}) for way in ways) or (Variant(label=""),)
+    return tuple(
+        Variant(
+            **v
+            | {
+                "modes": tuple(v.get("modes", checks.MODES)),
+                "cases": tuple(v.get("cases", ())),
+                "sizes": _sizes(v.get("sizes", {})),
+            }
+        )
+        for v in declared["variants"]
     )
 
 

@@ -86,7 +86,7 @@ def read(experiment, arguments, sized=True):
             raise ValueError
     except ValueError:
         raise Failed("give the parameters as one JSON object, such as '{\"n\": 100}'")
-    known = dict(experiment["parameters"])
+    known = dict(experiment.get("parameters", {}))
     own = experiment.get("cases", {}).get(str(given.get("case")))
     known.update(own.get("parameters", {}) if isinstance(own, dict) else {})
     params = dict((name, known[name]["default"]) for name in known)

@@ -52,7 +52,9 @@ def write(page: console.Page, summary: Summary) -> None:
             page.line(credit(document), style="bold")
             for one in tables(summary, document):
                 page.gap()
-                page.line(one.title + (f': "{one.says}"' if one.says else ""), style="bold")
+                page.line(one.title, style="bold")
+                if one.says:
+                    page.line(f"It says: {one.says}.", indent=2)
                 if one.rows:
                     page.columns(one.heads, one.rows)
                 for claim in one.claims:
