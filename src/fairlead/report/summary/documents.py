@@ -10,7 +10,7 @@ from fairlead.record.summary import Series, Summary
 from fairlead.report.common import console, names, units, words
 from fairlead.report.summary import claims, published
 
-HEADS = ("variant", "n", "what", "theirs", "ours", "ratio")
+_HEADS = ("variant", "n", "what", "theirs", "ours", "ratio")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,9 @@ class Beside:
 
     title: str
     says: str
-    rows: tuple[tuple[str, ...], ...]
-    """Under ``HEADS``; without a figure of theirs where the document prints none."""
+    heads: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    """Without a figure of theirs where the document prints none."""
     claims: tuple[str, ...]
     """What is claimed about it: verdict and sentence."""
 
@@ -55,7 +56,7 @@ def write(page: console.Page, summary: Summary) -> None:
                 if one.says:
                     page.line(f"It says: {one.says}.", indent=2)
                 if one.rows:
-                    page.columns(HEADS, one.rows)
+                    page.columns(one.heads, one.rows)
                 for claim in one.claims:
                     page.line(claim, indent=2)
             page.gap()
@@ -69,10 +70,14 @@ def _beside(summary: Summary, table: Table, roster: names.Roster) -> Beside:
         and any(all(one.variant.get(key) == value for key, value in its.items()) for its in table.settings)
     ]
     ids = {table.experiment, *(one.group for one in summary.subjects if one.id == table.experiment)}
+    heads, rows = published.filled(
+        _HEADS, [row for series in shown for row in _rows(summary, table, series, roster)]
+    )
     return Beside(
         title=table.title,
         says=table.says,
-        rows=tuple(row for series in shown for row in _rows(summary, table, series, roster)),
+        heads=heads,
+        rows=rows,
         claims=tuple(
             f"{claims.sign(claim)}: {claims.sentence(claim)}"
             for claim in summary.claims
