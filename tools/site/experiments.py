@@ -56,7 +56,8 @@ def declared(topic: Topic) -> str:
             lines.append(f"| `{key}` | {parameter.default} | {choices} | {parameter.help} |")
         lines.append("")
     lines += ["| variant | quick | standard | full |", "|---|---|---|---|"]
-    for variant in first.variants:
+    variants = {one.label: one for way in topic.subjects for one in registry.catalogue()[way.id].variants}
+    for variant in variants.values():
         cells = []
         for mode in checks.MODES:
             table = variant.sizes if mode in variant.sizes else first.sizes

@@ -42,6 +42,8 @@ def test_figures_of_an_experiment_have_columns_of_their_own() -> None:
     figures = [text for tag, text in page.texts if tag == "td"]
     for figure in ("2,500/s", "5.10 ms", "900 KiB", "98 %", "x1.80"):
         assert figures.count(figure) == 3, "once for each size"
+    page = Page(html.render(summaries.with_metrics(metrics={})))
+    assert "rate" not in [text for tag, text in page.texts if tag == "th"], "nothing stands in its column"
 
 
 class Page(HTMLParser):

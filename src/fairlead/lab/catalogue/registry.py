@@ -87,8 +87,8 @@ class Calibration:
     """How large a task has to be here: the plan chooses the value of a parameter, before the first sample."""
 
     parameter: str
-    """It gets the least of its choices with which a sample takes so long. The choices rise, each twice the
-    one before it or so, that two runs on one machine choose the same."""
+    """It gets the least of its choices with which a sample takes so long. The choices rise in steps so large
+    (half as much again, or twice) that two runs on one machine choose the same."""
     seconds: float
     """Processor time of the sample, so that what other programs take changes nothing."""
     of: dict[str, Any] = field(default_factory=dict)

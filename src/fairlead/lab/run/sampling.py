@@ -92,6 +92,17 @@ Asks = Callable[[Sequence[SeriesCells], Sequence[PlannedCell]], list[Question]]
 """Which questions the cells can answer that are kept."""
 
 
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The series that a claim brings in on one interpreter, or one that no claim is about."""
+
+    series: list[SeriesCells]
+    beside: list[SeriesCells] = field(default_factory=list)
+    """The claim's other series, which an earlier one has brought in: without them it says nothing."""
+    start: int = 0
+    """The rank at which it goes on."""
+
+
 class SampleOrder:
     """Yields planned samples. Between two the caller puts what was measured into ``cell.samples[round]``.
 
@@ -200,18 +211,19 @@ class SampleOrder:
             if sizes[0].series.skipped:
                 yield PlannedSample(sizes[0], 0, sizes[0].series.skipped)
         chosen: list[SeriesCells] = []
-        put_off: list[list[tuple[SeriesCells, int]]] = []
-        unopened: list[list[tuple[SeriesCells, int]]] = []
+        put_off: list[Batch] = []
+        unopened: list[Batch] = []
         spoken_for_s = 0.0
-        for unit in self._claim_by_claim():
-            begun = any(0 in sizes[0].samples for sizes in unit)
+        for batch in self._claim_by_claim():
+            begun = any(0 in sizes[0].samples for sizes in batch.series)
             over = self._used_s() >= _OPENING * self._budget_s
-            expected_s = ENOUGH * self._typical_s() * len(unit)
-            if not begun and (over or spoken_for_s + expected_s > self._left_s()):
-                unopened.append([(sizes, 0) for sizes in unit])
+            expected_s = ENOUGH * self._typical_s() * len(batch.series)
+            waits = any(sizes in other.series for other in put_off + unopened for sizes in batch.beside)
+            if not begun and (over or waits or spoken_for_s + expected_s > self._left_s()):
+                unopened.append(batch)
                 continue
             tried: list[SeriesCells] = []
-            for sizes in unit:
+            for sizes in batch.series:
                 tried += [sizes] * (yield from self._try(sizes, 0))
             opening_s = sum(map(self._opening_s, tried))
             grown = any(cell.begun for sizes in tried for cell in sizes[1:])
@@ -219,42 +231,43 @@ class SampleOrder:
                 spoken_for_s += opening_s
                 chosen += tried
             else:
-                put_off.append([(sizes, 1) for sizes in tried])
+                put_off.append(Batch(tried, batch.beside, start=1))
         later = yield from self._grow(chosen)
-        yield from self._take_up([[one] for one in later] + put_off + unopened)
+        yield from self._take_up(later + put_off + unopened)
 
-    def _claim_by_claim(self) -> list[list[SeriesCells]]:
-        """The series of each claim but those that an earlier one has: main claims first, each on all
-        interpreters, then the other claims, then what no claim is about."""
-        of_series = {id(sizes[0].series): sizes for sizes in self._able}
+    def _claim_by_claim(self) -> list[Batch]:
+        """The series of each claim but those that an earlier one has. Each claim comes on all interpreters:
+        those of the short report, then the first other one of each experiment, then the second."""
+        new = {id(sizes[0].series): sizes for sizes in self._able}
+        old: dict[int, SeriesCells] = {}
         ranks: dict[str, int] = {}
 
-        def rank(question: Question) -> tuple[bool, bool, int]:
+        def rank(question: Question) -> tuple[bool, int, int]:
             series = {id(self._whose[cell]): self._whose[cell] for cell in question.cells}.values()
             sides = json.dumps([[one.experiment, one.params] for one in series], sort_keys=True)
             number = ranks.setdefault(sides, len(ranks))
-            return question.kind == "time", not question.main, number
+            return question.kind == "time", question.place, number
 
-        units = []
+        batches = []
         for question in sorted(self._asked, key=rank):
             names = dict.fromkeys(id(self._whose[cell]) for cell in question.cells)
-            if new := [of_series.pop(name) for name in names if name in of_series]:
-                units.append(new)
-        return units
+            beside = [old[name] for name in names if name in old]
+            if brought := {name: new.pop(name) for name in names if name in new}:
+                old |= brought
+                batches.append(Batch(list(brought.values()), beside))
+        return batches
 
-    def _grow(
-        self, series: list[SeriesCells]
-    ) -> Generator[PlannedSample, None, list[tuple[SeriesCells, int]]]:
+    def _grow(self, series: list[SeriesCells]) -> Generator[PlannedSample, None, list[Batch]]:
         """Go on to larger sizes, side by side; which series were put off, and at which rank."""
         self._kept += [sizes[0] for sizes in series]
         growing = [sizes for sizes in series if len(sizes) > 1]
-        put_off: list[tuple[SeriesCells, int]] = []
+        put_off: list[Batch] = []
         rank = 1
         while growing:
             # the cheap ones first: what they leave is known when the dear ones are decided
             for sizes in sorted(growing, key=lambda sizes: _predicted_s(sizes, rank)):
                 if self._too_long(sizes, rank, len(growing)):
-                    put_off.append((sizes, rank))
+                    put_off.append(Batch([sizes], start=rank))
                     growing.remove(sizes)
                 elif (yield from self._try(sizes, rank)):
                     self._kept.append(sizes[rank])
@@ -265,14 +278,15 @@ class SampleOrder:
             rank += 1
         return put_off
 
-    def _take_up(self, put_off: list[list[tuple[SeriesCells, int]]]) -> Iterator[PlannedSample]:
+    def _take_up(self, put_off: list[Batch]) -> Iterator[PlannedSample]:
         """Give what is left over to what was put off, in order, and drop what it does not reach."""
-        for unit in put_off:
+        for batch in put_off:
             single = []
-            for sizes, start in unit:
-                rank = start
+            alone = any(sizes in self._left_out for sizes in batch.beside)
+            for sizes in batch.series:
+                rank = batch.start
                 while rank < len(sizes):
-                    if reason := self._too_long(sizes, rank, 1 if rank else len(unit)):
+                    if reason := self._too_long(sizes, rank, 1 if rank else len(batch.series), alone):
                         yield from self._drop(sizes, rank, reason)
                         if sizes[0] not in self._kept:
                             self._left_out.append(sizes)
@@ -321,12 +335,15 @@ class SampleOrder:
             return f"the size before it, {sizes[rank - 1].n}, ended as {before.status}"
         return None
 
-    def _too_long(self, sizes: SeriesCells, rank: int, competing: int) -> str | None:
-        """Why a size does not fit the budget, of which ``competing`` series want a part; None if it does."""
+    def _too_long(self, sizes: SeriesCells, rank: int, competing: int, alone: bool = False) -> str | None:
+        """Why a size does not fit the budget, of which ``competing`` series want a part; None if it does.
+
+        ``alone``: what its times are to be divided by does not fit.
+        """
         if 0 in sizes[rank].samples:
             return None
         needed = ENOUGH * (_predicted_s(sizes, rank) if rank else self._typical_s())
-        if self._fits(needed * competing):
+        if self._fits(needed * competing) and not alone:
             return None
         if rank == 0:
             more = self._more_s(ENOUGH * self._typical_s() * sum(not s[0].begun for s in self._able))

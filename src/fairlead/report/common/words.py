@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from fairlead.record.summary import (
     Cell,
@@ -122,9 +122,10 @@ def ranking(ranking: Ranking, roster: names.Roster) -> str:
     return f"{names.clean(ranking.group)}, {ranking.n} tasks, {where}"
 
 
-def further(subject: Subject) -> list[Metric]:
-    """The figures of an experiment besides the one that the statistics are about."""
-    return [metric for metric in subject.metrics if metric.title != subject.value_name]
+def further(subject: Subject, cells: Iterable[Cell]) -> list[Metric]:
+    """The figures of an experiment besides the one that the statistics are about, of which a cell has any."""
+    had = {name for cell in cells for name, value in cell.metrics.items() if value is not None}
+    return [metric for metric in subject.metrics if metric.name in had and metric.title != subject.value_name]
 
 
 def switches(cell: Cell) -> float | None:

@@ -110,7 +110,6 @@ def _rows(summary: Summary, table: Table, series: Series, roster: names.Roster) 
         return
     for cell in measured:
         yield label, str(cell.n), subject.value_name, "", words.cell(cell), ""
-    for metric in words.further(subject):
-        if (value := last.metrics.get(metric.name)) is not None:
-            ours = units.metric(value, metric.unit)
-            yield label, str(last.n), names.clean(metric.title), "", ours, ""
+    for metric in words.further(subject, [last]):
+        ours = units.metric(last.metrics[metric.name], metric.unit)
+        yield label, str(last.n), names.clean(metric.title), "", ours, ""

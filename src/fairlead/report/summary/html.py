@@ -135,14 +135,15 @@ def _section(number: int, subject: Subject, series: list[Series], roster: names.
     for s in series:
         variants.setdefault(json.dumps([s.label, s.variant], sort_keys=True, default=str), []).append(s)
     drawn = schedule.passes(subject.schedule, _PICTURE_SIZE)
+    further = words.further(subject, [cell for one in series for cell in one.cells])
     return {
         "id": f"experiment-{number}",
         "anchor": anchor(subject.id),
         "subject": subject,
-        "further": [names.clean(metric.title) for metric in words.further(subject)],
+        "further": [names.clean(metric.title) for metric in further],
         "one": schedule.singular(names.clean(subject.size_name)),
         "panels": [
-            _panel(f"plot-{number}-{i}", subject, group, roster)
+            _panel(f"plot-{number}-{i}", subject, group, roster, further)
             for i, group in enumerate(variants.values(), start=1)
         ],
         "picture": Markup(schedule.svg(subject.schedule, _PICTURE_SIZE, names.clean(subject.size_name))),
@@ -151,8 +152,10 @@ def _section(number: int, subject: Subject, series: list[Series], roster: names.
     }
 
 
-def _panel(identity: str, subject: Subject, group: list[Series], roster: names.Roster) -> dict[str, Any]:
-    rows = [_row(s, roster.of(s), subject) for s in group]
+def _panel(
+    identity: str, subject: Subject, group: list[Series], roster: names.Roster, further: Sequence[Metric]
+) -> dict[str, Any]:
+    rows = [_row(s, roster.of(s), further) for s in group]
     return {
         "id": identity,
         "variant": names.variant(group[0]),
@@ -202,7 +205,7 @@ def _notes(group: list[Series], roster: names.Roster) -> list[tuple[tuple[str, .
     return list(alike.items())
 
 
-def _row(series: Series, interpreter: names.Named, subject: Subject) -> dict[str, Any]:
+def _row(series: Series, interpreter: names.Named, further: Sequence[Metric]) -> dict[str, Any]:
     fit, measured = series.fit, [c for c in series.cells if c.median is not None]
     return {
         "interpreter": interpreter,
@@ -210,7 +213,7 @@ def _row(series: Series, interpreter: names.Named, subject: Subject) -> dict[str
         "power": words.power(fit.exponent),
         "bounds": words.bounds(fit.low, fit.high),
         "model": words.model(fit),
-        "cells": [_cell(c, words.further(subject)) for c in series.cells],
+        "cells": [_cell(c, further) for c in series.cells],
         "largest": measured[-1] if measured else None,
         "skipped": series.skipped,
         "failures": series.failures,
@@ -266,7 +269,7 @@ def _work(topic: sections.Topic, roster: names.Roster) -> dict[str, Any]:
 
 def _ranking(ranking: Ranking, subjects: dict[str, Subject], roster: names.Roster) -> dict[str, Any]:
     subject = subjects[ranking.places[0].series.experiment]
-    further = words.further(subject)
+    further = words.further(subject, [place.cell for place in ranking.places])
     return {
         "title": words.ranking(ranking, roster),
         "pictures": bar_charts.pictures(ranking, subjects),

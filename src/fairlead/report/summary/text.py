@@ -209,7 +209,7 @@ def _battle(page: console.Page, trace: GilTrace) -> None:
 
 def _ranking(page: console.Page, topic: sections.Topic, ranking: Ranking, roster: names.Roster) -> None:
     page.line(words.ranking(ranking, roster), indent=2)
-    further = words.further(topic.subject)
+    further = words.further(topic.subject, [place.cell for place in ranking.places])
     compared = any(metric.name == "speed_up" for metric in further)
     heads = [names.clean(metric.title) for metric in further if metric.name not in _SAID]
     heads += [] if compared else ["CPU", "memory"]
@@ -249,11 +249,7 @@ _SAID = {"wrong_answers"}
 
 
 def _cells(subject: Subject, cells: Sequence[Cell]) -> Table:
-    further = [
-        metric
-        for metric in words.further(subject)
-        if any(cell.metrics.get(metric.name) is not None for cell in cells)
-    ]
+    further = words.further(subject, cells)
     heads = [names.clean(metric.title) for metric in further]
     heads = ["factor", "CPU", "switches", *heads] if subject.growth else heads
     table = console.table(
