@@ -5,13 +5,12 @@ other processes disturbed is rejected and taken again while it is measured (``ru
 was kept nothing is thrown away here. Every result is the same whatever the order of the samples and, since
 random draws come from a generator with a fixed seed, the same on every machine.
 
-The interval of the median is the percentile bootstrap's. Its ends are order statistics, as those of the
-exact interval from the sign test are, so that it cannot leave the range of what was measured; and since
-there are few order statistics to choose from, its true level moves with the number of samples: measured,
-0.94 with 5, 0.87 with 7 (the worst), 0.91 to 0.97 from 8 on. With fewer than ``FEWEST`` samples there is
-none: even from the smallest to the largest the true level is 0.75 with 3 and 0.5 with 2, and equal samples
-would make an interval of no width. BCa needs the jackknife, which is inconsistent
-for quantiles (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 11.6).
+The interval of the median is that of the sign test, from one order statistic to another, so that it cannot
+leave the range of what was measured and asks nothing of the distribution. There are few order statistics to
+choose from: its true level is that of five samples' whole range, 0.9375, at least, and 0.993 at most. The
+percentile bootstrap's moves as much and falls to 0.87 with 7 samples. With fewer than ``FEWEST`` samples
+there is none: even from the smallest to the largest the true level is 0.75 with 3 and 0.5 with 2, and equal
+samples would make an interval of no width.
 
 A ratio of two cells is another matter. Both were measured in every round, one right after the other, so what
 changed between rounds (the core's speed, other load) is in both and cancels in the ratio of a round. The
@@ -19,6 +18,11 @@ logarithms of those ratios are symmetric whatever the skew of the times, and Stu
 mean is exact for lognormal times from 3 rounds on and errs towards too wide with outliers. It is taken at
 99 %, for a claim rests on one of its ends: at a threshold it is wrong in one case of 200 at most
 (tests/property/test_claims_truth.py).
+
+**Runs.** All samples of a run share an hour, a boot, a memory layout, so rounds of one run say what this run
+was like. What another run would say is known from runs alone: of several, each counts once, by the mean of
+its rounds, and Student's interval is over these (T. Kalibera and R. Jones, Rigorous benchmarking in
+reasonable time, 2013). With two runs it has one degree of freedom, and is as wide as two runs leave it open.
 
 The same cell in two runs has no rounds in common. Welch's interval of the difference of the mean logarithms
 lets each side have its own spread and number of samples (Biometrika 34, 1947, 28-35); its degrees of freedom
@@ -52,11 +56,15 @@ RATIO_LEVEL = 0.99
 """Level of the interval of a ratio, on which a claim rests."""
 FEWEST_ROUNDS = 3
 """With fewer rounds a ratio has no interval."""
-FOREIGN_LIMIT = 0.10
-"""A sample is disturbed when other processes took more than this share of the cores."""
+FEWEST_RUNS = 2
+"""With fewer runs there is none over runs."""
 DRAWS = 2000
 """Resamples of every bootstrap: an interval's ends then vary by less than a tenth of its width."""
 _SEED = 20240229
+_REACH = 300.0
+"""As a logarithm: an interval is no wider, so that its ends are numbers."""
+_MANY = 1000
+"""Degrees of freedom from which on more of them make no difference."""
 _STEPS = 512
 """Of an integral by Simpson's rule."""
 
@@ -78,7 +86,7 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """The geometric mean of ratios that are paired by round, with its interval."""
+    """The geometric mean of ratios, or of runs' such means, with its interval."""
 
     value: float
     low: float
@@ -91,8 +99,12 @@ class Ratio:
         return math.log(self.high / self.low)
 
 
-def describe(values: Sequence[float]) -> Description:
+def describe(values: Sequence[float], runs: Sequence[int] = ()) -> Description:
     """Describe positive values.
+
+    Args:
+        runs: of each value, the run that it is from; all of one without it. Of several the interval is
+            Student's over the runs' medians, and modes are looked for around each of them.
 
     Raises:
         UsageError: a value is not a finite number above zero.
@@ -104,7 +116,14 @@ def describe(values: Sequence[float]) -> Description:
         )  # fmt: skip
     median = float(np.median(ordered))
     q1, q3 = (float(q) for q in np.quantile(ordered, (0.25, 0.75)))
-    low, high = interval(ordered) if len(ordered) >= FEWEST else (None, None)
+    low, high = interval(ordered) or (None, None)
+    around = ordered
+    if len(set(runs)) >= FEWEST_RUNS:
+        own = {run: np.median([v for v, its in zip(values, runs, strict=True) if its == run]) for run in runs}
+        found = over_runs([[float(one)] for one in own.values()], LEVEL)
+        if found is not None and low is not None:
+            low, high = min(median, found.low), max(median, found.high)
+        around = np.array([v / own[run] * median for v, run in zip(values, runs, strict=True)])
     iqr = q3 - q1
     return Description(
         median=median,
@@ -114,7 +133,7 @@ def describe(values: Sequence[float]) -> Description:
         q3=q3,
         iqr=iqr,
         outliers=int(np.count_nonzero((ordered < q1 - 1.5 * iqr) | (ordered > q3 + 1.5 * iqr))),
-        modes=modes(ordered.tolist()),
+        modes=modes(around.tolist()),
     )
 
 
@@ -127,13 +146,33 @@ def paired(ratios: Sequence[float], level: float = RATIO_LEVEL) -> Ratio | None:
     if len(ratios) < FEWEST_ROUNDS:
         return None
     logs = np.log(positive(ratios))
-    middle, reach = float(logs.mean()), half_width(logs, level)
-    return Ratio(math.exp(middle), math.exp(middle - reach), math.exp(middle + reach), len(logs))
+    return _ratio(float(logs.mean()), half_width(logs, level), len(logs))
 
 
-def half_width(numbers: Sequence[float] | NDArray[np.float64], level: float = RATIO_LEVEL) -> float:
-    """Of Student's interval of their mean; infinite for fewer than three."""
-    if len(numbers) < FEWEST_ROUNDS:
+def over_runs(runs: Sequence[Sequence[float]], level: float = RATIO_LEVEL) -> Ratio | None:
+    """The mean of several runs' ratios, each run counted once, with its interval over the runs; of one run
+    that of its rounds (``paired``).
+
+    Raises:
+        UsageError: a ratio is not a finite number above zero.
+    """
+    if len(runs) < FEWEST_RUNS:
+        return paired(runs[0], level) if runs else None
+    means = [float(np.log(positive(run)).mean()) for run in runs]
+    reach = half_width(means, level, FEWEST_RUNS)
+    return _ratio(float(np.mean(means)), reach, sum(map(len, runs)))
+
+
+def _ratio(middle: float, reach: float, rounds: int) -> Ratio:
+    reach = min(reach, _REACH)
+    return Ratio(math.exp(middle), math.exp(middle - reach), math.exp(middle + reach), rounds)
+
+
+def half_width(
+    numbers: Sequence[float] | NDArray[np.float64], level: float = RATIO_LEVEL, fewest: int = FEWEST_ROUNDS
+) -> float:
+    """Of Student's interval of their mean; infinite for fewer than ``fewest``."""
+    if len(numbers) < fewest:
         return math.inf
     return student(len(numbers) - 1, level) * float(np.std(numbers, ddof=1)) / math.sqrt(len(numbers))
 
@@ -142,11 +181,42 @@ def half_width(numbers: Sequence[float] | NDArray[np.float64], level: float = RA
 class Contrast:
     """How many times as long one group of samples takes as another, by their geometric means."""
 
-    value: float
-    low: float
-    high: float
-    p: float
-    """Of Welch's t test of the logarithms, two-sided."""
+    middle: float
+    """The logarithm of the ratio."""
+    square: float
+    """Of its standard error."""
+    freedom: float
+
+    @property
+    def value(self) -> float:
+        """The ratio."""
+        return math.exp(self.middle)
+
+    @property
+    def low(self) -> float:
+        """Lower end of the 95 % interval."""
+        return math.exp(self.middle - self._reach())
+
+    @property
+    def high(self) -> float:
+        """Upper end of the 95 % interval."""
+        return math.exp(self.middle + self._reach())
+
+    @property
+    def p(self) -> float:
+        """Of Welch's t test of the logarithms, two-sided."""
+        return beyond(abs(self.middle) / math.sqrt(self.square), self._whole())
+
+    def _reach(self) -> float:
+        return min(student(self._whole(), LEVEL) * math.sqrt(self.square), _REACH)
+
+    def _whole(self) -> int:
+        return min(max(int(self.freedom), 1), _MANY)
+
+    def widened(self, square: float, freedom: float) -> Contrast:
+        """With a further variance in the error, known with this many degrees of freedom."""
+        both = self.square + square
+        return Contrast(self.middle, both, both**2 / (self.square**2 / self.freedom + square**2 / freedom))
 
 
 def contrast(base: Sequence[float], other: Sequence[float]) -> Contrast | None:
@@ -160,17 +230,8 @@ def contrast(base: Sequence[float], other: Sequence[float]) -> Contrast | None:
     if min(map(len, logs)) < FEWEST_ROUNDS or all(side[0] == side[-1] for side in logs):
         return None
     squares = [float(side.var(ddof=1)) / len(side) for side in logs]
-    error = math.sqrt(sum(squares))
     terms = (square**2 / (len(side) - 1) for square, side in zip(squares, logs, strict=True))
-    freedom = max(int(sum(squares) ** 2 / sum(terms)), 1)
-    middle = float(logs[1].mean() - logs[0].mean())
-    reach = student(freedom, LEVEL) * error
-    return Contrast(
-        math.exp(middle),
-        math.exp(middle - reach),
-        math.exp(middle + reach),
-        beyond(abs(middle) / error, freedom),
-    )
+    return Contrast(float(logs[1].mean() - logs[0].mean()), sum(squares), sum(squares) ** 2 / sum(terms))
 
 
 def beyond(t: float, freedom: int) -> float:
@@ -224,9 +285,23 @@ def generator() -> np.random.Generator:
     return np.random.default_rng(_SEED)
 
 
-def interval(ordered: NDArray[np.float64]) -> tuple[float, float]:
-    """The 95 % percentile bootstrap interval of the median of ascending values."""
-    return ends(resampled_medians(ordered))
+def interval(ordered: NDArray[np.float64]) -> tuple[float, float] | None:
+    """The 95 % interval of the median of ascending values, by the sign test; None for too few."""
+    if len(ordered) < FEWEST:
+        return None
+    left = _left_out(len(ordered))
+    return float(ordered[left]), float(ordered[-1 - left])
+
+
+@cache
+def _left_out(size: int) -> int:
+    """How many of so many samples may lie on either side of an interval that holds the median as often as the
+    whole range of ``FEWEST`` does."""
+    outside, term, left = 0.0, 0.5 ** (size - 1), 0
+    while (outside := outside + term) <= 0.5 ** (FEWEST - 1):
+        term *= (size - left) / (left + 1)
+        left += 1
+    return left - 1
 
 
 def resampled_medians(ordered: NDArray[np.float64], stream: int = 0) -> NDArray[np.float64]:

@@ -23,7 +23,7 @@ from fairlead.lab.catalogue import checks
 from fairlead.lab.catalogue.declared import Declared
 from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.lab.catalogue.references import references
-from fairlead.record.summary import Metric, Reference, Subject
+from fairlead.record.summary import Metric, Reference, Subject, meets
 
 DIRECTORY = Path(__file__).parents[1] / "experiments"
 REFERENCES = "references.csv"
@@ -38,8 +38,8 @@ SPEED_UP = Metric(name="speed_up", title="speed-up", unit="ratio")
 """What an experiment with a ``base`` is given besides its own metrics; ``ranking.sped_up`` fills it in."""
 
 _OPTIONAL = (
-    "variants", "schedule", "needs", "smallest", "metrics", "value", "growth", "cases", "ways", "base", "claims",
-    "calibrated",
+    "variants", "schedule", "needs", "smallest", "metrics", "value", "growth", "cases", "ways", "base",
+    "claims", "calibrated",
 )  # fmt: skip
 KEYS = (*checks.TEXTS, "parameters", "sizes", "timeout_s", *_OPTIONAL)
 OF_A_CASE = ("title", "question", "explanation", "sizes", "parameters", "claims", "calibrated")
@@ -156,7 +156,7 @@ class Experiment:
 
     def runs_on(self, interpreter: Interpreter) -> str | None:
         """Why an interpreter cannot run this experiment; None when it can."""
-        if checks.matches(self.pythons, interpreter.version_key[:2]):
+        if meets(self.pythons, interpreter.version):
             return None
         return f"{self.id} needs Python {self.pythons}; this is {interpreter.version}"
 

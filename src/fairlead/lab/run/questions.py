@@ -4,6 +4,9 @@
 cells narrows most per second. A ratio's width is that of its paired interval. Of an exponent it is that of
 Student's interval of the slopes of the single rounds, in time at ten times the size, so that both are ratios
 of times. A cell that no claim is about asks for its own time.
+
+A few rounds that agree may all have seen one of two modes, and would look narrow: below ``FEWEST_OF_TWO``
+rounds a ratio is as wide as can be. With as many, one that has two modes has no interval to be narrowed.
 """
 
 from __future__ import annotations
@@ -19,6 +22,10 @@ from fairlead.lab.catalogue.declared import Declared
 if TYPE_CHECKING:
     from fairlead.lab.catalogue.registry import Experiment
     from fairlead.lab.run.sampling import PlannedCell, SeriesCells
+
+
+_UNKNOWN = 100.0
+"""The width of what may have two modes: more than any interval has."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +53,10 @@ class Question:
 
     def width(self) -> float:
         """Of the interval, as a logarithm; infinite without one."""
-        from fairlead.lab.analysis.statistics import half_width  # needs numpy, which not every command does
+        # these need numpy, which not every command does
+        from fairlead.lab.analysis.claims import FEWEST_OF_TWO
+        from fairlead.lab.analysis.modes import boundary
+        from fairlead.lab.analysis.statistics import half_width
 
         rounds = [self._values(cell) for cell in self.cells]
         common = sorted(set.intersection(*(set(one) for one in rounds)))
@@ -68,7 +78,12 @@ class Question:
                 logs = [slope * math.log(10) for slope in slopes]
             case _:
                 logs = [math.log(rounds[0][r]) for r in common]
-        return 2 * half_width(logs)
+        width = 2 * half_width(logs)
+        if self.kind != "ratio" or not math.isfinite(width):
+            return width
+        if len(logs) < FEWEST_OF_TWO:
+            return max(width, _UNKNOWN)
+        return 0.0 if boundary([math.exp(one) for one in logs]) else width
 
     def _values(self, cell: PlannedCell, metric: str = "") -> dict[int, float]:
         """By round; of the samples that were measured."""
@@ -121,12 +136,14 @@ def _question(
 
     def side(wanted: dict[str, object]) -> list[PlannedCell]:
         experiment = wanted.get(claims.ANY_OF_GROUP, name)
+        found = []
         for sizes in series:
             known = registry.catalogue().get(sizes[0].series.experiment)
             own = (known.id, known.subject.group) if known else ()
             if experiment in own and claims.fits(wanted, sizes[0].series.params):
-                return [cell for cell in sizes if cell in alive]
-        return []
+                found.append(sizes)
+        nearest = min(found, key=lambda sizes: claims.further(wanted, sizes[0].series.params), default=[])
+        return [cell for cell in nearest if cell in alive]
 
     of = side(declared.of)
     if declared.kind == "exponent":

@@ -11,6 +11,9 @@ from fairlead.report.common import names, units, words
 AT_MOST = 15
 """Of more claims the short report shows those that are declared as main ones."""
 
+FAR = 0.15
+"""A mode that may be as rare as this and unseen is no longer spoken of."""
+
 QUIET = 0.10
 """Other load below this leaves a run quiet."""
 
@@ -47,8 +50,25 @@ def interval(claim: Claim) -> str:
 
 
 def ours(claim: Claim) -> str:
-    """ "x42.0 [37.1, 48.0]"."""
-    return " ".join(filter(None, (value(claim, claim.value), interval(claim))))
+    """ "x42.0 [37.1, 48.0]", or "x2.50 or x114"."""
+    return " ".join(filter(None, (figure(claim), interval(claim))))
+
+
+def figure(claim: Claim) -> str:
+    """ "x42.0"; of a ratio with two modes both: "x2.50 or x114"."""
+    return " or ".join(value(claim, mode.value) for mode in claim.modes) or value(claim, claim.value)
+
+
+def basis(claim: Claim) -> str:
+    """What else is to be known of the figures: the rounds of each mode, or how rare one may be; the runs."""
+    told = [f"in {' and '.join(str(mode.rounds) for mode in claim.modes)} rounds"] if claim.modes else []
+    if claim.unseen is not None and claim.unseen > FAR:
+        told.append(f"a mode in fewer than {units.percent(claim.unseen)} of rounds may be unseen")
+    if claim.runs > 1:
+        told.append(f"over {units.runs(claim.runs)}")
+    if claim.note and claim.kind == "ratio" and claim.verdict != "open":
+        told.append(names.clean(claim.note))
+    return "; ".join(told)
 
 
 def sides(claim: Claim) -> str:
@@ -85,7 +105,7 @@ def said(claim: Claim) -> str:
 
 def sentence(claim: Claim) -> str:
     """The whole claim: what is said, ours, the times, and what was published."""
-    figures = [ours(claim)]
+    figures = list(filter(None, (ours(claim), basis(claim))))
     if claim.sides:
         figures.append(named_sides(claim))
     if claim.published:
@@ -95,6 +115,11 @@ def sentence(claim: Claim) -> str:
 
 def why_open(claim: Claim) -> str:
     """Of a claim that is open: what keeps it so."""
+    outside = (
+        claim.low is not None and claim.high is not None and not claim.low <= claim.threshold <= claim.high
+    )
+    if claim.note and (claim.kind == "ratio" or outside):
+        return names.clean(claim.note)
     if claim.low is None or claim.high is None:
         few = f"only {units.runs(claim.rounds)} so far" if claim.rounds else "no round has both times"
         return names.clean(claim.note) if claim.note else f"{few}: give a larger --budget"
@@ -179,6 +204,8 @@ def _parts(summary: Summary) -> Iterator[str]:
         yield ", ".join(told)
     noun = "sample" if summary.samples == 1 else "samples"
     yield f"{units.count(summary.samples)} {noun}{f', {found.rejected} rejected' if found.rejected else ''}"
+    if found.wrong_clock:
+        yield f"the clock was wrong: {names.moment(found.wrong_clock)}"
     if found.warm_up:
         yield f"{', '.join(map(names.clean, found.warm_up))}: each sample includes the JIT's warm-up"
 
@@ -193,7 +220,7 @@ def headline(summary: Summary) -> str:
     """The title of a page: its first claim, or what to do."""
     claims = ordered(summary)
     if claim := first(claims):
-        return f"{said(claim)}: {value(claim, claim.value)}"
+        return f"{said(claim)}: {figure(claim)}"
     if claims:
         return "Nothing is settled yet: a larger --budget narrows the intervals"
     if any(map(words.measured, summary.series)):

@@ -87,13 +87,17 @@ def _claim(claim: Claim, summary: Summary, roster: names.Roster) -> dict[str, An
         "ours": claims.ours(claim),
         "sides": [units.bound(claims.named(side)) for side in claim.sides],
         "published": claims.sources(claim),
-        "rounds": f"{claim.rounds} round{'s' * (claim.rounds != 1)}"
-        if claim.kind == "ratio"
-        else f"{claim.rounds} samples a size or more",
+        "rounds": "; ".join(filter(None, (_rounds(claim), claims.basis(claim)))),
         "open": claims.why_open(claim) if claim.verdict == "open" else "",
         "anchor": anchor(claim.experiment),
         "picture": Markup(claim_picture.svg(claim, summary, roster)),
     }
+
+
+def _rounds(claim: Claim) -> str:
+    if claim.kind == "exponent":
+        return f"{claim.rounds} samples a size or more"
+    return f"{claim.rounds} round{'s' * (claim.rounds != 1)}"
 
 
 def _family(family: sections.ExperimentFamily, roster: names.Roster, number: Iterator[int]) -> dict[str, Any]:
@@ -191,7 +195,7 @@ def _references(
     for series in group:
         for reference in words.references(subject, series):
             seen = places.setdefault(words.reference(reference), [])
-            if place := words.reference_place(reference, series.fit):
+            if place := words.reference_place(reference, series):
                 seen.append((roster.of(series), place))
     return list(places.items())
 

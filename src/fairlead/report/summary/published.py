@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
-from itertools import pairwise
 from string import ascii_lowercase
 
 from fairlead.record.summary import Cell, Reference, Series, Subject
@@ -127,14 +125,6 @@ def _pairs(reference: Reference, cells: Sequence[Cell]) -> Iterator[tuple[int, f
         yield cell.n, points[cell.n], cell, True
     if not exact:
         for cell in reversed(cells):
-            if (between := at(reference, cell.n)) is not None:
+            if (between := reference.at(cell.n)) is not None:
                 yield cell.n, between, cell, False
                 return
-
-
-def at(reference: Reference, n: int) -> float | None:
-    """The published curve at a size between two of its points, as a power of n; None outside of them."""
-    for (n0, t0), (n1, t1) in pairwise(sorted(reference.points)):
-        if 0 < n0 <= n <= n1 and min(t0, t1) > 0:
-            return float(t0 * (n / n0) ** (math.log(t1 / t0) / math.log(n1 / n0)))
-    return None

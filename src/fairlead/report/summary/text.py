@@ -176,7 +176,8 @@ def _series(page: console.Page, subject: Subject, series: Series, roster: names.
 def _published(page: console.Page, subject: Subject, series: Series) -> None:
     """Theirs, ours and the ratio, in one table."""
     for reference in words.references(subject, series):
-        page.line(f"published {words.reference(reference, series.fit)}", indent=4)
+        told = filter(None, (words.reference(reference), words.reference_place(reference, series)))
+        page.line(f"published {'; '.join(told)}", indent=4)
     _theirs(page, list(published.rows(subject, series)))
 
 
