@@ -49,11 +49,11 @@ def test_published_figures_stand_beside_ours_with_the_claims_about_them(summary:
     (convoy,) = summary.documents
     tables = {one.title: one for one in documents.tables(summary, convoy)}
     label = "100 million steps"
-    source = "CPython, 1e8 steps"
-    assert tables["Counting down"].rows == (
-        (label, "1", "wall", "6.52 s", "13.0 s", "x1.99", source), (label, "2", "wall", "6.57 s", "13.0 s", "x1.98", source),
-        (label, "4", "wall", "6.59 s", "13.0 s", "x1.97", source), (label, "8", "wall", "6.58 s", "13.0 s", "x1.98", source),
-    )  # fmt: skip
+    theirs = [("1", "6.52 s", "x1.99"), ("2", "6.57 s", "x1.98")]
+    theirs += [("4", "6.59 s", "x1.97"), ("8", "6.58 s", "x1.98")]
+    assert tables["Counting down"].rows == tuple(
+        (label, n, "wall", one, "13.0 s", ratio, "CPython, 1e8 steps") for n, one, ratio in theirs
+    )
     assert [row[3] for row in tables["Counting down, by switch interval"].rows] == [
         "6.53 s", "6.58 s", "7.20 s", "7.19 s",
     ]  # fmt: skip

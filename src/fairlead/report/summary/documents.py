@@ -83,8 +83,8 @@ def _beside(summary: Summary, table: Table, roster: names.Roster) -> Beside:
 
 
 def _rows(summary: Summary, table: Table, series: Series, roster: names.Roster) -> Iterator[tuple[str, ...]]:
-    """Each published figure beside ours: at its n; or, undivided, at the largest of each, where we measured at
-    others or on another interpreter. All of ours where the document prints no figure."""
+    """Each published figure beside ours: at its n; or, undivided, at the largest of each, where we measured
+    at others or on another interpreter. All of ours where the document prints no figure."""
     measured = [cell for cell in series.cells if cell.values]
     if not measured:
         return
