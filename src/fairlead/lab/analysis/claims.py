@@ -35,6 +35,7 @@ from fairlead.record.summary import (
     Series,
     Side,
     Subject,
+    Unit,
     Verdict,
 )
 
@@ -171,6 +172,7 @@ def _ratio(name: str, declared: Declared, taken: Sequence[Taken]) -> Claim | Non
     if declared.metric:
         sides_of = (one, first), (other, second)
         a, b = (dict(of.metrics.get(declared.metric, {}).get(cell.n, {})) for of, cell in sides_of)
+    unit: Unit = next((m.unit for m in one.subject.metrics if m.name == declared.metric), "s")
     ratios = pairs.ratios(a, b)
     by_run = pairs.by_run(ratios)
     modes, ends = _modes(by_run)
@@ -182,7 +184,7 @@ def _ratio(name: str, declared: Declared, taken: Sequence[Taken]) -> Claim | Non
         why = why or f"two modes need {FEWEST_OF_TWO} rounds or more: give a larger --budget"
     # of the rounds that the ratio is of: one side may have been measured in others as well, for another claim
     sides = tuple(
-        Side(what=what, n=cell.n, median=median(times[where] for where in ratios))
+        Side(what=what, n=cell.n, median=median(times[where] for where in ratios), unit=unit)
         for what, cell, times in zip(whats, (first, second), (a, b), strict=True)
         if ratios
     )
