@@ -92,7 +92,13 @@ def summarise(
                 if subject.id in known
             },
             [
-                Taken(by_id[one.experiment], one, _metrics(group, runs), _place(group[0]))
+                Taken(
+                    by_id[one.experiment],
+                    one,
+                    _metrics(group, runs),
+                    _place(group[0]),
+                    str(group[0].environment.get("hostname")),
+                )
                 for one, group in zip(series, groups_in_order, strict=True)
             ],
         ),

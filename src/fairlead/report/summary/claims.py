@@ -52,7 +52,7 @@ def basis(claim: Claim) -> str:
     """What else is to be known of the figures: the rounds of each mode, or how rare one may be; the runs."""
     told = [f"in {' and '.join(str(mode.rounds) for mode in claim.modes)} rounds"] if claim.modes else []
     if claim.unseen is not None and claim.unseen > FAR:
-        told.append(f"a mode in fewer than {units.percent(claim.unseen)} of rounds may be unseen")
+        told.append(_unseen(claim.unseen))
     if claim.runs > 1:
         told.append(f"over {units.runs(claim.runs)}")
     if claim.note and claim.kind == "ratio" and claim.verdict != "open":
@@ -92,6 +92,10 @@ def said(claim: Claim) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
+def _unseen(share: float) -> str:
+    return f"a mode in fewer than {units.percent(share)} of rounds may be unseen"
+
+
 def sentence(claim: Claim) -> str:
     """The whole claim: what is said, ours, the times, and what was published."""
     figures = list(filter(None, (ours(claim), basis(claim))))
@@ -112,7 +116,8 @@ def why_open(claim: Claim) -> str:
     if claim.low is None or claim.high is None:
         few = f"only {units.runs(claim.rounds)} so far" if claim.rounds else "no round has both times"
         return names.clean(claim.note) if claim.note else f"{few}: give a larger --budget"
-    return f"the interval holds {value(claim, claim.threshold)}: a larger --budget narrows it"
+    remedy = "a larger --budget narrows it" if claim.runs == 1 else "more runs narrow it (--repeat)"
+    return f"the interval holds {value(claim, claim.threshold)}: {remedy}"
 
 
 def main(claims: Sequence[Claim]) -> list[Claim]:
@@ -134,13 +139,16 @@ def ordered(summary: Summary) -> list[Claim]:
 
 
 def tally(claims: Sequence[Claim]) -> str:
-    """ "12 of 15 claims are settled, 1 of them against the source; 3 are open"."""
+    """ "12 of 15 claims are settled, 1 of them against the source", and how rare an unseen mode may be."""
     count = len(claims)
     still = sum(claim.verdict == "open" for claim in claims)
     contrary = sum(claim.verdict == "contradicts the source" for claim in claims)
     text = f"{count - still} of {count} claims {'is' if count - still == 1 else 'are'} settled"
     if contrary:
         text += f", {contrary} of them against the source"
+    unseen = [claim.unseen for claim in claims if claim.verdict != "open" and (claim.unseen or 0) > FAR]
+    if unseen:
+        text += f"; {_unseen(max(filter(None, unseen)))}"
     return text
 
 
