@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from fairlead.record.sample import DISTURBED
 from fairlead.record.summary import Claim, Conditions, Side, Summary
 from fairlead.report.common import names, units, words
 
@@ -14,9 +15,6 @@ _SIGNS = {"settled": "settled", "open": "open", "contradicts the source": "contr
 
 FAR = 0.15
 """A mode that may be as rare as this and unseen is no longer spoken of."""
-
-QUIET = 0.10
-"""Other load below this leaves a run quiet."""
 
 
 def sign(claim: Claim) -> str:
@@ -179,7 +177,7 @@ def mood(found: Conditions) -> str:
     """ "quiet: " or "busy: "; nothing where it is not known."""
     if found.highest_load is None:
         return ""
-    busy = found.highest_load > QUIET or (found.stolen or 0) > QUIET or bool(found.throttled_s)
+    busy = found.highest_load > DISTURBED or (found.stolen or 0) > DISTURBED or bool(found.throttled_s)
     return "busy: " if busy else "quiet: "
 
 
@@ -188,7 +186,7 @@ def _parts(summary: Summary) -> Iterator[str]:
     told = []
     if found.other_load is not None and found.highest_load is not None:
         high = f" (5 % of samples above {units.percent(found.highest_load)})"
-        told.append(f"load {units.percent(found.other_load)}{high if found.highest_load > QUIET else ''}")
+        told.append(f"load {units.percent(found.other_load)}{high if found.highest_load > DISTURBED else ''}")
     if found.speed_varied is not None:
         told.append(f"core speed ± {units.percent(found.speed_varied)}")
     if found.stolen is not None:
