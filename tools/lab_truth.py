@@ -228,7 +228,9 @@ class Tally:
     settled: int = 0
     wrong: int = 0
     two: int = 0
-    """Claims that show two modes, or say that one so rare may be unseen."""
+    """Claims that show two modes."""
+    unseen: int = 0
+    """Claims that do not, and say that one so rare may be unseen."""
 
     def interval(self, level: str, held: bool) -> None:
         self.printed[level] += 1
@@ -253,7 +255,8 @@ class Tally:
 
     def __str__(self) -> str:
         settled = f"{self.claims} claims, {self.settled} settled, {self.wrong} of them wrongly"
-        return f"{settled}, {self.two} with two modes or a word on them; {self.shares()}"
+        modes = f", {self.two} show two modes, {self.unseen} say that one may be unseen" if self.two else ""
+        return f"{settled}{modes}; {self.shares()}"
 
 
 def judge(reading: Reading, tally: Tally) -> None:
@@ -277,7 +280,8 @@ def judge(reading: Reading, tally: Tally) -> None:
         tally.claims += 1
         true, laws = truth(reading, claim, declared, data["results"])
         says = len(laws) > 1 and (bool(claim["modes"]) or (claim["unseen"] or 0) >= scenario.fast)
-        tally.two += says
+        tally.two += bool(claim["modes"])
+        tally.unseen += says and not claim["modes"]
         if len(laws) > 1:
             laws = laws if claim["modes"] else laws[:1] if says else (true,)
         if claim["low"] is not None and scenario.foreign < 0.1:

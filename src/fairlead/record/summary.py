@@ -235,8 +235,8 @@ Standing = Literal["best", "as fast", "slower", "wrong", "undecided"]
 """By the ratio of its time to that of the fastest, paired by round. slower: the whole interval lies above 1.
 as fast: it does not, and ends below 1.1. best: of the fastest and those as fast the one that uses the least
 processor time; where two use about as much, the one with less memory. wrong: some of its answers were, and
-it is no candidate. undecided: the interval holds 1 and more than 1.1, or there are fewer than 5 rounds; then
-nothing is best."""
+it is no candidate. undecided: the interval holds 1 and more than 1.1, there are fewer than 5 rounds, or
+others disturbed the samples; then nothing is best."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -87,6 +87,7 @@ def test_machines_are_claimed_about_apart() -> None:
     there = {**HERE, "hostname": "there"}
     found = summarise([*countdown(1, 1, 2), *countdown(2, 1, 2, environment=there, run="there")]).claims
     assert [(one.runs, one.rounds) for one in found] == [(1, 8), (1, 8)]
+    assert [one.text.rpartition(" ")[2] for one in found] == ["(here)", "(there)"]
 
 
 @pytest.mark.parametrize("others", [{"foreign_share": 0.9}, {"stolen_share": 0.4}, {"throttled_s": 0.5}])
@@ -99,6 +100,40 @@ def test_claim_is_not_settled_by_samples_that_others_disturbed(others: dict[str,
     claim = only(square)
     assert (claim.verdict, claim.low is None) == ("open", False)
     assert words.why_open(claim).startswith("disturbed: others took ")
+
+
+def test_ways_that_others_disturbed_are_not_ranked() -> None:
+    def standings(foreign: float) -> set[str]:
+        ways = [("sequential", 1.0), ("threads", 0.5)]
+        params = {"workers": "default", "delay_ms": 100, "policy": "other", "cores": "all"}
+        made = summarise(
+            [
+                one
+                for case, time in ways
+                for one in taken(
+                    f"models.io-{case}",
+                    {**params, "case": case},
+                    lambda n, t=time: noisy(n, t),
+                    30,
+                    foreign_share=foreign,
+                )
+            ]
+        )
+        return {place.standing for place in made.rankings[0].places}
+
+    assert standings(0.02) == {"best", "slower"}
+    assert standings(0.4) == {"undecided"}
+
+
+def test_a_median_of_two_runs_has_no_interval_and_one_of_three_is_over_them() -> None:
+    runs = [countdown(seed, 1, speed=1 + seed / 10, run=str(seed)) for seed in range(3)]
+    two, three = ([one for own in runs[:count] for one in own] for count in (2, 3))
+    (cell,) = summarise(two).series[0].cells
+    assert (cell.low, cell.modes) == (None, (cell.median,)), "runs that differ are no modes"
+    (cell,) = summarise(three).series[0].cells
+    logs = [math.log(float(np.median([one.wall_s for one in own]))) for own in runs]  # type: ignore[misc]
+    reach = 4.303 * float(np.std(logs, ddof=1)) / math.sqrt(3)
+    assert cell.high == pytest.approx(math.exp(sum(logs) / 3 + reach), rel=1e-3)
 
 
 def two_modes(rounds: int, fast: int, slow_ratio: float, fast_ratio: float) -> list[Sample]:
@@ -132,6 +167,7 @@ def test_two_modes_need_ten_rounds_and_a_single_far_sample_is_a_mode_only_if_it_
     assert claim.modes == ()
     assert claim.unseen == pytest.approx(1 - 0.01 ** (1 / 12))
     assert "a mode in fewer than 32 % of rounds may be unseen" in words.sentence(claim)
+    assert words.tally([claim]).endswith("; a mode in fewer than 32 % of rounds may be unseen")
 
 
 def at(n: float) -> float:

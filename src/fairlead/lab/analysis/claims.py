@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
@@ -60,7 +60,9 @@ class Taken:
     metrics: Mapping[str, Mapping[int, Mapping[RunRound, float]]]
     """Of each metric and n: the value of each round."""
     place: str
-    """The machine that it was measured on."""
+    """The machine that it was measured on, and what of it may change."""
+    host: str = ""
+    """Its name."""
 
 
 def claims(declared: Mapping[str, Sequence[Declared]], taken: Sequence[Taken]) -> tuple[Claim, ...]:
@@ -71,12 +73,13 @@ def claims(declared: Mapping[str, Sequence[Declared]], taken: Sequence[Taken]) -
         taken: all series.
     """
     found = []
+    several = len({one.place for one in taken}) > 1
     for name, its in declared.items():
         for one in its:
             for alike in _interpreters(taken, name):
                 made = _exponent(name, one, alike) if one.kind == "exponent" else _ratio(name, one, alike)
                 if made is not None:
-                    found.append(made)
+                    found.append(replace(made, text=f"{made.text} ({alike[0].host})") if several else made)
     return tuple(found)
 
 

@@ -150,6 +150,8 @@ def _setting(subject: Subject, one: Series) -> str:
 def _standing(cell: Cell, fastest: Cell) -> Standing:
     if cell.metrics.get(WRONG):
         return "wrong"
+    if pairs.disturbed(cell) or pairs.disturbed(fastest):
+        return "undecided"
     if cell is fastest:
         return "as fast" if len(cell.values) >= FEWEST else "undecided"
     runs = pairs.by_run(pairs.ratios(pairs.by_round(cell), pairs.by_round(fastest)))

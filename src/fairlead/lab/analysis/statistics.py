@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from fairlead.errors import UsageError
 from fairlead.lab.analysis.arrays import np
 from fairlead.lab.analysis.modes import FEWEST, modes
-from fairlead.measure.ratio import FEWEST_RUNS, LEVEL, over_runs
+from fairlead.measure.ratio import FEWEST_RUNS, LEVEL, paired
 from fairlead.record.sample import LONGEST, SHORTEST
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def describe(values: Sequence[float], runs: Sequence[int] = ()) -> Description:
 
     Args:
         runs: of each value, the run that it is from; all of one without it. Of several the interval is
-            Student's over the runs' medians, and modes are looked for around each of them.
+            Student's over the runs' medians, from three on, and modes are looked for around each of them.
 
     Raises:
         UsageError: a value is not a finite number above zero.
@@ -74,9 +74,8 @@ def describe(values: Sequence[float], runs: Sequence[int] = ()) -> Description:
     around = ordered
     if len(set(runs)) >= FEWEST_RUNS:
         own = {run: np.median([v for v, its in zip(values, runs, strict=True) if its == run]) for run in runs}
-        found = over_runs([[float(one)] for one in own.values()], LEVEL)
-        if found is not None and low is not None:
-            low, high = min(median, found.low), max(median, found.high)
+        found = paired([float(one) for one in own.values()], LEVEL)
+        low, high = (min(median, found.low), max(median, found.high)) if found else (None, None)
         around = np.array([v / own[run] * median for v, run in zip(values, runs, strict=True)])
     iqr = q3 - q1
     return Description(

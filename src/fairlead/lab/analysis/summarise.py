@@ -101,6 +101,7 @@ def summarise(
                     one,
                     _metrics(group, runs),
                     _place(group[0]),
+                    str(group[0].environment.get("hostname")),
                 )
                 for one, group in zip(series, groups_in_order, strict=True)
             ],

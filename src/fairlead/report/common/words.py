@@ -80,8 +80,8 @@ def standing(place: Place) -> str:
 
 
 STANDINGS = (
-    "best: the least processor time of all that are as fast as the fastest, as far as the intervals of their "
-    "times can tell; where two use about as much of it, the one with less memory. x2.00: twice the time of "
+    "best: the least processor time of all that are as fast as the fastest, by the ratio of their times, "
+    "paired by round; where two use about as much of it, the one with less memory. x2.00: twice the time of "
     "the fastest. wrong: some answers were, and however fast it is, it is no candidate."
 )
 """The rule by which alternatives are ranked."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from fairlead.record.sample import DISTURBED
 from fairlead.record.summary import Claim, Conditions, Side, Summary
 from fairlead.report.common import names, units, words
 
@@ -13,9 +14,6 @@ AT_MOST = 15
 
 FAR = 0.15
 """A mode that may be as rare as this and unseen is no longer spoken of."""
-
-QUIET = 0.10
-"""Other load below this leaves a run quiet."""
 
 
 def sign(claim: Claim) -> str:
@@ -63,7 +61,7 @@ def basis(claim: Claim) -> str:
     """What else is to be known of the figures: the rounds of each mode, or how rare one may be; the runs."""
     told = [f"in {' and '.join(str(mode.rounds) for mode in claim.modes)} rounds"] if claim.modes else []
     if claim.unseen is not None and claim.unseen > FAR:
-        told.append(f"a mode in fewer than {units.percent(claim.unseen)} of rounds may be unseen")
+        told.append(_unseen(claim.unseen))
     if claim.runs > 1:
         told.append(f"over {units.runs(claim.runs)}")
     if claim.note and claim.kind == "ratio" and claim.verdict != "open":
@@ -103,6 +101,10 @@ def said(claim: Claim) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
+def _unseen(share: float) -> str:
+    return f"a mode in fewer than {units.percent(share)} of rounds may be unseen"
+
+
 def sentence(claim: Claim) -> str:
     """The whole claim: what is said, ours, the times, and what was published."""
     figures = list(filter(None, (ours(claim), basis(claim))))
@@ -123,7 +125,8 @@ def why_open(claim: Claim) -> str:
     if claim.low is None or claim.high is None:
         few = f"only {units.runs(claim.rounds)} so far" if claim.rounds else "no round has both times"
         return names.clean(claim.note) if claim.note else f"{few}: give a larger --budget"
-    return f"the interval holds {value(claim, claim.threshold)}: a larger --budget narrows it"
+    remedy = "a larger --budget narrows it" if claim.runs == 1 else "more runs narrow it (--repeat)"
+    return f"the interval holds {value(claim, claim.threshold)}: {remedy}"
 
 
 def main(claims: Sequence[Claim]) -> list[Claim]:
@@ -145,14 +148,18 @@ def ordered(summary: Summary) -> list[Claim]:
 
 
 def tally(claims: Sequence[Claim]) -> str:
-    """ "12 of 15 claims are settled (4 roughly, 1 against the source)"."""
+    """ "12 of 15 claims are settled (4 roughly, 1 contrary)", and how rare an unseen mode may be."""
     count = len(claims)
     still = sum(claim.verdict == "open" for claim in claims)
     contrary = sum(claim.verdict == "contradicts the source" for claim in claims)
     text = f"{count - still} of {count} claims {'is' if count - still == 1 else 'are'} settled"
     known = {"roughly": sum(map(rough, claims)), "against the source": contrary}
-    parts = ", ".join(f"{number} {how}" for how, number in known.items() if number)
-    return f"{text} ({parts})" if parts else text
+    if parts := ", ".join(f"{number} {how}" for how, number in known.items() if number):
+        text += f" ({parts})"
+    unseen = [claim.unseen for claim in claims if claim.verdict != "open" and (claim.unseen or 0) > FAR]
+    if unseen:
+        text += f"; {_unseen(max(filter(None, unseen)))}"
+    return text
 
 
 def machine(summary: Summary) -> str:
@@ -184,7 +191,7 @@ def mood(found: Conditions) -> str:
     """ "quiet: " or "busy: "; nothing where it is not known."""
     if found.highest_load is None:
         return ""
-    busy = found.highest_load > QUIET or (found.stolen or 0) > QUIET or bool(found.throttled_s)
+    busy = found.highest_load > DISTURBED or (found.stolen or 0) > DISTURBED or bool(found.throttled_s)
     return "busy: " if busy else "quiet: "
 
 
@@ -193,7 +200,7 @@ def _parts(summary: Summary) -> Iterator[str]:
     told = []
     if found.other_load is not None and found.highest_load is not None:
         high = f" (5 % of samples above {units.percent(found.highest_load)})"
-        told.append(f"load {units.percent(found.other_load)}{high if found.highest_load > QUIET else ''}")
+        told.append(f"load {units.percent(found.other_load)}{high if found.highest_load > DISTURBED else ''}")
     if found.speed_varied is not None:
         told.append(f"core speed ± {units.percent(found.speed_varied)}")
     if found.stolen is not None:
