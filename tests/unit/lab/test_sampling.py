@@ -129,7 +129,7 @@ def test_order_says_the_time_or_the_budget_that_it_would_take() -> None:
     skips = Drive((series("a", (10, 20, 1000)),), 5.0).go().skips()
     said = rf"{ENOUGH} samples of n=1000 take about [\d.]+ s, more than the budget leaves; try --budget \d+s"
     assert re.fullmatch(said, skips["a", 1000] or "")
-    lines = tuple(series(f"3.{number}", (10,)) for number in range(30))
+    lines = tuple(planned(sizes=(10,), params={"policy": "other", "cores": "all", "k": k}) for k in range(30))
     refused = [planned.skip for planned in Drive(lines, 60, lambda *_: 1.0).go().planned if planned.skip]
     (more,) = {found[1] for text in refused if (found := re.search(r"a --budget of (\d+)s may", text))}
     again = Drive(lines, int(more), lambda *_: 1.0).go()
@@ -210,8 +210,19 @@ def test_a_quick_run_of_models_has_enough_samples_of_the_sources_conclusions(nam
     assert [sides for sides, count in rounds.items() if count < ENOUGH] == []
 
 
+def test_a_budget_too_small_for_one_claim_is_shared_by_all_interpreters() -> None:
+    names = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
+    drive = models(30.0, *names).go()
+    taken = Counter(t.cell.series.interpreter for t in drive.planned if not t.skip)
+    assert taken.keys() == set(names)
+    assert max(taken.values()) - min(taken.values()) <= 2, "one round of the claim's two sides"
+    assert "30 s are too few for 72 of 72 claims" in (drive.order.shortfall() or "")
+    nothing = models(0.0, *names).go()
+    assert nothing.now == 0
+
+
 def test_of_a_claim_all_sides_are_measured_or_none() -> None:
-    for budget_s in range(5, 60, 5):
+    for budget_s in range(20, 90, 5):
         drive = models(budget_s, "3.12", "3.13").go()
         rounds = Counter(t.cell.series.experiment for t in drive.planned if not t.skip and t.round)
         for one, other in (

@@ -2,13 +2,14 @@
 
 The first round calibrates. Every series runs once at its smallest size, and what its next sizes will take
 is predicted from that, as if the time grew with the square. A series of one or two sizes says nothing about
-growth. So rather than a little of everything, series are begun claim by claim, each claim on all interpreters
-before the next one, until the budget is spoken for; of a claim all sides are chosen, or none. The chosen ones
-go on to larger sizes, side by side, as long as ``ENOUGH`` samples of everything fit. What does not fit is put
-off until it is known what the others leave, and then taken up, or dropped with a word. Then it is known, too,
-which claims will have too few samples, and that is said (``shortfall``) before the next round. After that
-every cell runs once per round, A B A B, and backwards in every other round, so that neither a drift nor a
-disturbance falls on one of them alone, until all have ``ENOUGH`` samples.
+growth. So rather than a little of everything, series are begun claim by claim until the budget is spent: of
+a claim all sides on all interpreters, or none. The first claim is begun in any case: if the budget is too
+small even for that, no interpreter gets less of it than another. The chosen series go on to larger sizes,
+side by side, as long as ``ENOUGH`` samples of everything fit. What does not fit is put off until it is
+known what the others leave, and then taken up, or dropped with a word. Then it is known, too, which claims
+will have too few samples, and that is said (``shortfall``) before the next round. After that every cell
+runs once per round, A B A B, and backwards in every other round, so that neither a drift nor a disturbance
+falls on one of them alone, until all have ``ENOUGH`` samples.
 
 What is left of the budget goes to the questions (``questions``): each further round measures the cells of the
 one whose interval it is expected to narrow most per second; those of cells that no claim is about come last.
@@ -21,6 +22,7 @@ A run that is continued goes the same way again: what its file already holds is 
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -94,7 +96,7 @@ Asks = Callable[[Sequence[SeriesCells], Sequence[PlannedCell]], list[Question]]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The series that a claim brings in on one interpreter, or one that no claim is about."""
+    """The series that a claim brings in, on all interpreters; or one that no claim is about, likewise."""
 
     series: list[SeriesCells]
     beside: list[SeriesCells] = field(default_factory=list)
@@ -191,13 +193,17 @@ class SampleOrder:
     def shortfall(self) -> str | None:
         """A line on what the budget leaves open, once the first round has been taken: how many claims get too
         few samples, of what, and with which budget none would. None if there is nothing to say."""
-        if not self._left_out:
+        short = list(self._left_out)
+        if self._committed_s() > self._left_s() > 0:
+            # the first claim alone is more than the budget has time for
+            short += [sizes for sizes in self._able if sizes[0] in self._kept]
+        if not short:
             return None
-        out = {id(sizes[0].series) for sizes in self._left_out}
+        out = {id(sizes[0].series) for sizes in short}
         claims = [one for one in self._asked if one.kind != "time"]
         lacking = sum(any(id(self._whose[cell]) in out for cell in one.cells) for one in claims)
         what = f"{lacking} of {len(claims)} claims" if lacking else f"{len(out)} of {len(self._able)} series"
-        leads = [sizes[0].series for sizes in self._left_out]
+        leads = [sizes[0].series for sizes in short]
         names = list(dict.fromkeys(f"{one.experiment} on {one.interpreter}" for one in leads))
         if len(names) > _NAMED:
             names[_NAMED - 1 :] = [f"{len(names) - _NAMED + 1} more"]
@@ -214,8 +220,8 @@ class SampleOrder:
         put_off: list[Batch] = []
         unopened: list[Batch] = []
         spoken_for_s = 0.0
-        for batch in self._claim_by_claim():
-            begun = any(0 in sizes[0].samples for sizes in batch.series)
+        for number, batch in enumerate(self._claim_by_claim()):
+            begun = any(0 in sizes[0].samples for sizes in batch.series) or number == 0
             over = self._used_s() >= _OPENING * self._budget_s
             expected_s = ENOUGH * self._typical_s() * len(batch.series)
             waits = any(sizes in other.series for other in put_off + unopened for sizes in batch.beside)
@@ -224,10 +230,13 @@ class SampleOrder:
                 continue
             tried: list[SeriesCells] = []
             for sizes in batch.series:
-                tried += [sizes] * (yield from self._try(sizes, 0))
+                if self._left_s() > 0 or 0 in sizes[0].samples:
+                    tried += [sizes] * (yield from self._try(sizes, 0))
+                else:
+                    unopened.append(Batch([sizes]))
             opening_s = sum(map(self._opening_s, tried))
             grown = any(cell.begun for sizes in tried for cell in sizes[1:])
-            if grown or spoken_for_s + opening_s <= self._left_s():
+            if grown or number == 0 or spoken_for_s + opening_s <= self._left_s():
                 spoken_for_s += opening_s
                 chosen += tried
             else:
@@ -248,13 +257,15 @@ class SampleOrder:
             number = ranks.setdefault(sides, len(ranks))
             return question.kind == "time", question.place, number
 
-        batches = []
-        for question in sorted(self._asked, key=rank):
-            names = dict.fromkeys(id(self._whose[cell]) for cell in question.cells)
-            beside = [old[name] for name in names if name in old]
-            if brought := {name: new.pop(name) for name in names if name in new}:
-                old |= brought
-                batches.append(Batch(list(brought.values()), beside))
+        batches: list[Batch] = []
+        for _, alike in itertools.groupby(sorted(self._asked, key=rank), rank):
+            batch = Batch([])
+            for question in alike:
+                names = dict.fromkeys(id(self._whose[cell]) for cell in question.cells)
+                batch.beside.extend(old[name] for name in names if name in old)
+                batch.series.extend(new.pop(name) for name in names if name in new)
+            old |= {id(sizes[0].series): sizes for sizes in batch.series}
+            batches += [batch] * bool(batch.series)
         return batches
 
     def _grow(self, series: list[SeriesCells]) -> Generator[PlannedSample, None, list[Batch]]:
