@@ -1,157 +1,180 @@
-"""Does ``fairlead advise`` give the right answer? Forty programs of which it is known, each asked about.
+"""Does ``fairlead advise`` tell the truth? Twenty programs, whose truth is measured here, each asked about.
 
-    python benchmarks/advise_truth.py [--budget 12] [--others] [PROGRAM ...]
+    python benchmarks/advise_truth.py [--budget 12] [--rounds 3] [PROGRAM ...]
 
-Prints what was advised, what would be right, and why that is known. At least 19 of the first 20 have to be
-right, and 18 of the second, which --others asks about; and no advice may be one that changes results: the
-exit status says whether both hold. Needs at least two cores, and a machine that is left alone.
+The truth of a program is how long it takes as it would be written: its calls in turn, or with each pool, its
+start and its end counted, in new processes, in turns, the median of the rounds. Advice is right if what it
+recommends takes at most 1.15 times as long as the fastest way that comes to the same results. Each time that
+it predicts should be within 30 % of the true one. 19 of 20 have to be right, and none may change results: the
+exit status says whether both hold. Other programs on the machine make a truth of their own: the load is
+printed with it.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from statistics import median
 
 from harness import origin
 
 import fairlead
-from fairlead.errors import AdviceError, UsageError
-from fairlead.record.advice import Advice, headline
+from fairlead.errors import AdviceError
+from fairlead.lab.isolation import other_load
+from fairlead.record.advice import NAMES, Advice, Candidate, Kind, in_workers
 
 SUBJECTS = Path(__file__).parent / "subjects"
-OWN_GIL = frozenset({"processes", "interpreters"})
-THREADS = frozenset({"threads"})
-ALONE = frozenset({"sequential"})
-LOOP = frozenset({"async"})
-
-
-MANY = 1200
-"""Calls of some milliseconds: so many that processes are faster whatever their start takes."""
+RIGHT = 1.15
+"""How many times as long as the fastest the recommended way may take."""
+NEAR = 0.30
+"""How far a predicted time may be off, as a share of the true one."""
+Place = tuple[Kind, int]
 
 
 @dataclass(frozen=True)
 class Program:
     name: str
-    items: Iterable[Any] | str
-    right: frozenset[str]
-    why: str
-    harmful: frozenset[str] = frozenset()
-    """Kinds that would change what comes out."""
-    requests: int | None = None
-    module: str = "advise_programs"
+    items: str
+    """An expression with the names of the subject."""
+    ways: tuple[Place, ...]
+    """That are tried besides those which the advice has measured."""
 
+
+ALONE: Place = ("sequential", 1)
+POOLS: tuple[Place, ...] = (("threads", 2), ("interpreters", 2), ("processes", 2), ("processes", 4))
+COMPUTES = (ALONE, *POOLS)
+WAITS: tuple[Place, ...] = (ALONE, ("threads", 8), ("threads", 64), ("processes", 8))
+LOOPS: tuple[Place, ...] = (ALONE, ("async", 32), ("async", 128))
 
 PROGRAMS = (
-    Program("primes", [20_000] * 150, OWN_GIL, "computes in Python: one GIL lets one thread at a time"),
-    Program(
-        "mandelbrot", [row % 200 for row in range(1000)], OWN_GIL, "the same, with calls of different length"
-    ),
-    Program("addresses", range(200), OWN_GIL, "re keeps the GIL"),
-    Program("records", range(400), OWN_GIL, "json keeps the GIL, and its results are small"),
-    Program("digest", range(150), THREADS, "hashlib lets go of the GIL for large data; threads send nothing"),
-    Program("compressed", range(60), THREADS, "so does zlib"),
-    Program(
-        "ordered", range(60), THREADS, "numpy lets go of it to draw and to sort; numpy refuses interpreters"
-    ),
-    Program("blurred", range(60), THREADS, "and to compute with large arrays"),
-    Program(
-        "search",
-        range(100),
-        THREADS | OWN_GIL,
-        "sqlite3 lets go of it to search; what its threads share inside SQLite may make processes faster",
-    ),
-    Program("fetched", range(100), THREADS, "waits for a server; threads are the cheapest that can"),
-    Program("slept", range(200), LOOP, "coroutines that wait"),
-    Program("asked", range(200), LOOP, "coroutines that wait for a server"),
-    Program("next_number", range(10_000), ALONE, "is over sooner than it is handed to a worker"),
-    Program("short_sum", range(50), ALONE, "takes less altogether than a pool takes to start"),
-    Program("huge", [1], ALONE, "one call: there is nothing to make beside it"),
-    Program(
-        "counted",
-        range(100),
-        ALONE,
-        "every call reads and writes one number",
-        frozenset({"threads"}) | OWN_GIL,
-    ),
-    Program("tallied", range(100), ALONE, "counts without a lock", frozenset({"threads"}) | OWN_GIL),
-    Program("tallied_with_lock", range(100), THREADS, "waits, and counts under a lock", OWN_GIL),
-    Program("sorted_in_place", "shuffled_rows", ALONE, "changes its items, with the GIL held", OWN_GIL),
-    Program(
-        "mixed",
-        range(120),
-        OWN_GIL,
-        "waits and computes: more workers than cores, and no GIL in common",
-        requests=MANY,
-    ),
+    Program("primes", "[20_000] * 60", COMPUTES),
+    Program("steps", "range(100_000, 102_000)", COMPUTES),
+    Program("tailed", "range(300)", COMPUTES),
+    Program("addresses", "range(200)", COMPUTES),
+    Program("records", "range(120)", COMPUTES),
+    Program("digest", "range(100)", COMPUTES),
+    Program("ordered", "range(60)", COMPUTES),
+    Program("blurred", "range(60)", COMPUTES),
+    Program("scaled", "range(60)", COMPUTES),
+    Program("fetched", "range(100)", WAITS),
+    Program("asked", "range(200)", LOOPS),
+    Program("flaky", "range(300)", WAITS),
+    Program("mixed", "range(100)", (*COMPUTES, ("processes", 8))),
+    Program("next_number", "range(10_000)", COMPUTES),
+    Program("short_sum", "range(50)", COMPUTES),
+    Program("predicted", "range(300)", COMPUTES),
+    Program("remembered", "range(300)", COMPUTES),
+    Program("counted", "parts()", COMPUTES),
+    Program("expanded", "[400_000] * 40", COMPUTES),
+    Program("summed", "range(200)", COMPUTES),
 )
 
 
-def _other(
-    name: str,
-    items: Iterable[Any],
-    right: frozenset[str],
-    why: str,
-    harmful: frozenset[str] = frozenset(),
-    requests: int | None = None,
-) -> Program:
-    return Program(name, items, right, why, harmful, requests, module="advise_others")
+@dataclass
+class Truth:
+    """What a program takes in each way."""
+
+    seconds: dict[Place, list[float]] = field(default_factory=dict)
+    marks: dict[Place, set[str]] = field(default_factory=dict)
+    foreign: list[float] = field(default_factory=list)
+
+    def of(self, place: Place) -> float:
+        return median(self.seconds[place])
+
+    def is_right(self, place: Place) -> bool:
+        """Whether it comes to the results of calls in turn."""
+        return place in self.seconds and self.marks[place] == self.marks[ALONE]
+
+    @property
+    def best(self) -> Place:
+        return min(filter(self.is_right, self.seconds), key=self.of)
 
 
-OTHERS = (
-    _other(
-        "half_slept",
-        range(200),
-        OWN_GIL,
-        "waits as long as it computes with the GIL",
-        requests=MANY,
-    ),
-    _other("mostly_slept", range(200), THREADS, "waits; threads are the cheapest that can"),
-    _other("started", range(100), THREADS, "waits for a process"),
-    _other(
-        "computed_in_a_loop",
-        range(150),
-        OWN_GIL,
-        "coroutines that only compute: a loop has nothing to do",
-        requests=MANY,
-    ),
-    _other("slept_in_a_loop", range(200), LOOP, "coroutines that wait, some of them for long"),
-    _other("grouped", [60_000] * 100, OWN_GIL, "fills dictionaries, with the GIL held", requests=MANY),
-    _other("packed", range(60), THREADS, "bz2 lets go of the GIL"),
-    _other("returned", [400_000] * 60, ALONE, "its result takes longer to be sent than to be made"),
-    _other("hashed", range(10_000), ALONE, "is over sooner than it is handed to a worker"),
-    _other("looked_up", range(10_000), ALONE, "so is this"),
-    _other("said", range(10_000), ALONE, "and this"),
-    _other("generator", range(150), ALONE, "computes with the GIL, and its result cannot be sent"),
-    _other("lock", range(100), THREADS, "waits, and its result cannot be sent", OWN_GIL),
-    _other("numbered", range(150), ALONE, "takes numbers from a counter", THREADS | OWN_GIL),
-    _other("appended", range(200), ALONE, "appends to a list of all calls", THREADS | OWN_GIL),
-    _other("summed", range(150), ALONE, "adds to a sum of all calls", THREADS | OWN_GIL),
-    _other("cached", [1, 2, 3] * 100, ALONE, "computes three times and remembers"),
-    _other("tailed", range(150), OWN_GIL, "computes, some calls for twenty times as long", requests=MANY),
-    _other("tailed_sleep", range(300), THREADS, "waits, some calls for long"),
-    _other("exact", range(100), OWN_GIL, "decimal keeps the GIL", requests=MANY),
-)
+def measure(program: Program, truth: Truth, places: Iterable[Place], backwards: bool) -> None:
+    """One round."""
+    ordered = list(dict.fromkeys(places))
+    meter = other_load.Meter()
+    for kind, workers in ordered[::-1] if backwards else ordered:
+        if kind == "interpreters" and sys.version_info < (3, 13):
+            continue
+        meter.begin()
+        words = [program.name, program.items, kind, str(workers)]
+        command = [sys.executable, str(SUBJECTS / "advise_once.py"), *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        if (foreign := meter.end()) is not None:
+            truth.foreign.append(foreign)
+        if done.returncode == 0:
+            seconds, mark = json.loads(done.stdout)
+            truth.seconds.setdefault((kind, workers), []).append(seconds)
+            truth.marks.setdefault((kind, workers), set()).add(mark)
 
 
 def ask(program: Program, budget: float) -> Advice:
-    module = import_module(program.module)
-    items = program.items
-    if isinstance(items, str):
-        items = getattr(module, items)()
-    function = getattr(module, program.name)
-    return fairlead.advise(function, items, budget=budget, requests=program.requests)
+    module = import_module("advise_programs")
+    items = eval(program.items, vars(module))
+    return fairlead.advise(getattr(module, program.name), items, budget=budget)
 
 
-def serve(port_to: Any) -> None:
+def judge(program: Program, budget: float, rounds: int) -> tuple[bool, bool, int, int]:
+    """Prints what was advised beside the truth; (right, changes results, times near, times predicted)."""
+    truth = Truth()
+    measure(program, truth, program.ways, backwards=False)
+    begin = time.monotonic()
+    try:
+        advice = ask(program, budget)
+    except AdviceError as refusal:
+        print(f"{program.name:12} no advice: {refusal}", flush=True)
+        return False, False, 0, 0
+    took = time.monotonic() - begin
+    predicted = [one for one in advice.candidates if one.status == "measured" and one.total_s is not None]
+    predicted = [one for one in predicted if one.kind != "free-threaded"]
+    places = [*program.ways, *((one.kind, one.workers) for one in predicted)]
+    for number in range(1, rounds + 1):
+        measure(program, truth, places, backwards=number % 2 == 1)
+    pick: Place = advice.choice.kind, advice.choice.workers
+    harmful = not truth.is_right(pick)
+    right = not harmful and truth.of(pick) <= RIGHT * truth.of(truth.best)
+    off = {one: _off(one, truth) for one in predicted if (one.kind, one.workers) in truth.seconds}
+    near = sum(share <= NEAR for share in off.values())
+    word = "CHANGES RESULTS" if harmful else "right" if right else "WRONG"
+    loss = "not known" if advice.choice.loss is None else f"{advice.choice.loss:.0%}"
+    print(
+        f"{program.name:12} {word:5} {_name(pick):24} best {_name(truth.best):24} "
+        f"x{truth.of(pick) / truth.of(truth.best):.2f}, expected loss {loss}; {near} of {len(off)} near; "
+        f"advice {took:.0f} s, others took {max(one.foreign or 0.0 for one in predicted):.0%} of it and "
+        f"{median(truth.foreign or [0.0]):.0%} of the truth",
+        flush=True,
+    )
+    for one, share in off.items():
+        if one.total_s is not None:
+            place: Place = one.kind, one.workers
+            true = truth.of(place)
+            times = f"{one.total_s:8.3f} s said, {true:8.3f} s true, x{one.total_s / true:.2f}"
+            print(f"    {_name(place):24} {times}{'' if share <= NEAR else '  OFF'}")
+    return right, harmful, near, len(off)
+
+
+def _off(one: Candidate, truth: Truth) -> float:
+    assert one.total_s is not None
+    true = truth.of((one.kind, one.workers))
+    return max(one.total_s / true, true / one.total_s) - 1
+
+
+def _name(place: Place) -> str:
+    kind, workers = place
+    return NAMES[kind] if kind == "sequential" else f"{NAMES[kind]}, {in_workers(workers)}"
+
+
+def serve() -> None:
     """Answers after 20 ms, until standard input ends."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -163,7 +186,7 @@ def serve(port_to: Any) -> None:
 
     async def main() -> None:
         server = await asyncio.start_server(answer, "127.0.0.1", 0, backlog=1024)
-        print(server.sockets[0].getsockname()[1], file=port_to, flush=True)
+        print(server.sockets[0].getsockname()[1], flush=True)
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
         server.close()
         os._exit(0)
@@ -177,17 +200,17 @@ def main() -> int:
     )
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", help="all of them")
     parser.add_argument("--budget", type=float, default=12.0, help="seconds for each")
-    parser.add_argument("--others", action="store_true", help="ask about the second twenty")
-    parser.add_argument("--reasons", action="store_true", help="print the reasons, too")
+    parser.add_argument("--rounds", type=int, default=3, help="of the truth, after the advice")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    if asked.serve:
-        serve(sys.stdout)
-        return 0
-    programs = OTHERS if asked.others else PROGRAMS
-    names = [program.name for program in programs]
+    sys.path.insert(0, str(SUBJECTS))
+    names = [program.name for program in PROGRAMS]
     if unknown := set(asked.programs) - set(names):
         parser.error(f"there is no program {', '.join(unknown)}; there are {', '.join(names)}")
+    programs = [one for one in PROGRAMS if not asked.programs or one.name in asked.programs]
+    if asked.serve:
+        serve()
+        return 0
     server = subprocess.Popen(
         [sys.executable, __file__, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -195,43 +218,17 @@ def main() -> int:
     assert server.stdout is not None
     try:
         os.environ["FAIRLEAD_TRUTH_PORT"] = server.stdout.readline().strip()
-        sys.path.insert(0, str(SUBJECTS))
-        import advise_programs
-
-        advise_programs.make_database()
-        return judge([p for p in programs if not asked.programs or p.name in asked.programs], asked)
-    except UsageError as wrong:
-        parser.error(str(wrong))
+        print(f"{origin()}; Python {sys.version.split()[0]}; {asked.budget:g} s each")
+        found = [judge(program, asked.budget, asked.rounds) for program in programs]
     finally:
         server.stdin.close()
         server.wait()
-
-
-def judge(programs: list[Program], asked: argparse.Namespace) -> int:
-    right = harmful = 0
-    print(origin())
-    for program in programs:
-        begin = time.monotonic()
-        try:
-            advice = ask(program, asked.budget)
-        except AdviceError as refusal:
-            print(f"{program.name:18} no advice: {refusal}", flush=True)
-            continue
-        kind = advice.choice.kind
-        is_right = kind in program.right
-        right += is_right
-        harmful += kind in program.harmful
-        foreign = max((one.foreign or 0.0 for one in advice.candidates), default=0.0)
-        word = "right" if is_right else "CHANGES RESULTS" if kind in program.harmful else "wrong"
-        took = f"{time.monotonic() - begin:4.0f} s, others took {foreign:4.0%}"
-        known = f"{' or '.join(sorted(program.right))}: {program.why}"
-        print(f"{program.name:18} {word:6} {headline(advice):52} {took}; {known}", flush=True)
-        if asked.reasons:
-            for reason in (*advice.choice.reasons, *advice.notes):
-                print(f"    {reason}")
-    print(f"{right} of {len(programs)} right, {harmful} that change results")
-    wrong_allowed = len(programs) // (10 if asked.others else 20)
-    return 0 if harmful == 0 and right >= len(programs) - wrong_allowed else 1
+    right, harmful, near, predicted = (sum(column) for column in zip(*found, strict=True))
+    print(
+        f"{right} of {len(programs)} right, {harmful} that change results; "
+        f"{near} of {predicted} predicted times within {NEAR:.0%}"
+    )
+    return 0 if harmful == 0 and right >= len(programs) - len(programs) // 20 else 1
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gil_open_loop import steps_per_ms
-from harness import FIGURES, Row, Target, Way, answer, arguments, run, subject, ways
+from harness import FIGURES, Row, Target, Way, answer, run, server_arguments, subject, ways
 
 from fairlead.gil.analysis.analyse import analyse
 from fairlead.record.recording import Recording
@@ -78,11 +78,10 @@ class Beside:
 
 
 def main() -> None:
-    parser = arguments(__doc__ or "", rounds=5)
+    parser = server_arguments(__doc__ or "", rounds=5)
     parser.add_argument("--kinds", default=",".join(ROWS))
     parser.add_argument("--seconds", type=float, default=0.4)
     parser.add_argument("--apart", action="store_true", help="also: the callers in another process")
-    parser.add_argument("--free-threaded", metavar="PYTHON", help="also: this interpreter")
     parser.add_argument("--recorded", action="store_true", help="also: what a recording says")
     options = parser.parse_args()
     if options.quick:

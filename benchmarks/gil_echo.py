@@ -1,21 +1,23 @@
 """Does a threaded echo server stay quick beside CPU-bound threads, and do those get on?
 
     python benchmarks/gil_echo.py [--clients 1,16,64] [--cpu-threads 1,4] [--floors 0.3] [--go]
+                                  [--free-threaded PYTHON]
 
 For each number of clients and CPU-bound threads: stock CPython, `sys.setswitchinterval(.0005)`, `fairlead
-run`, the same with each of the floors as its `--cpu-share`, and two yardsticks. `process` is the same
-server with no CPU-bound thread inside but a CPU-bound *process* beside it: what the operating system's own
-scheduler makes of the same work. `go` (with `--go`, which takes Go's compiler) is the same server in Go,
+run`, the same with each of the floors as its `--cpu-share`, two processes of the stock server (each with its
+CPU-bound threads), with `--free-threaded` an interpreter without a GIL, and two yardsticks. `process` is the
+same server with no CPU-bound thread inside but a CPU-bound *process* beside it: what the operating system's
+own scheduler makes of the same work. `go` (with `--go`, which takes Go's compiler) is the same server in Go,
 with CPU-bound goroutines, on all cores.
 """
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from harness import (
@@ -24,12 +26,13 @@ from harness import (
     SUBJECTS,
     Row,
     Target,
-    arguments,
     cpu_bound_process,
+    instead,
     load,
     program,
     run,
     scheduled,
+    server_arguments,
     subject,
     ways,
 )
@@ -48,8 +51,10 @@ def go_server(directory: str) -> str:
     return server
 
 
-def row(clients: int, cpu_threads: int, floors: Sequence[float], go: str | None, seconds: float) -> Row:
+def row(clients: int, cpu_threads: int, options: argparse.Namespace, go: str | None) -> Row:
+    floors, seconds = numbers(options.floors), options.seconds
     ours = {**ways(), **{f"floor {floor:g}": scheduled("--cpu-share", f"{floor:g}") for floor in floors}}
+    ours |= instead(options)
     how = {"clients": clients, "seconds": seconds, "warm_up": seconds / 3}
 
     def take(mode: str) -> FIGURES:
@@ -87,7 +92,7 @@ def targets(clients: int, cpu_threads: int) -> list[Target]:
 
 
 def main() -> None:
-    parser = arguments(__doc__ or "", rounds=5)
+    parser = server_arguments(__doc__ or "", rounds=5)
     parser.add_argument("--clients", default="1,16,64")
     parser.add_argument("--cpu-threads", default="1,4")
     parser.add_argument("--floors", default="0.3")
@@ -99,7 +104,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         go = go_server(directory) if options.go else None
         rows = [
-            row(int(clients), int(cpu_threads), numbers(options.floors), go, options.seconds)
+            row(int(clients), int(cpu_threads), options, go)
             for clients in numbers(options.clients)
             for cpu_threads in numbers(options.cpu_threads)
         ]

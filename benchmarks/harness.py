@@ -137,15 +137,23 @@ def arguments(doc: str, *, rounds: int) -> argparse.ArgumentParser:
     return parser
 
 
+def server_arguments(doc: str, *, rounds: int) -> argparse.ArgumentParser:
+    """Of a benchmark that has the modes of ``instead``, too."""
+    parser = arguments(doc, rounds=rounds)
+    parser.add_argument("--free-threaded", metavar="PYTHON", help="also: this interpreter")
+    return parser
+
+
 def origin() -> str:
-    """What a kept result begins with: machine, kernel, date, and the commit that was measured."""
+    """What a kept result begins with: machine, kernel, date, the commit that was measured, interpreter."""
     described = subprocess.run(
         ["git", "describe", "--always", "--dirty"],
         cwd=Path(__file__).parent, capture_output=True, text=True, check=False,
     )  # fmt: skip
     commit = described.stdout.strip() or "unknown"
     machine = f"{os.cpu_count()} cores of {processor()}"
-    return f"{machine}; {platform.system()} {platform.release()}; {date.today()}; commit {commit}"
+    where = f"{machine}; {platform.system()} {platform.release()}; {date.today()}; commit {commit}"
+    return f"{where}; {platform.python_implementation()} {platform.python_version()}"
 
 
 def run(question: str, rows: Sequence[Row], options: argparse.Namespace, **facts: Any) -> list[Sample]:
@@ -290,6 +298,15 @@ def ways() -> dict[str, Way]:
     """Stock, the short switch interval that programs set to help themselves, and `fairlead run`."""
     interval = Way(settings={"switch_interval": SWITCH_INTERVAL_S})
     return {"stock": STOCK, "interval": interval, "fairlead": scheduled()}
+
+
+def instead(options: argparse.Namespace) -> dict[str, Way]:
+    """What one does instead of scheduling the GIL: a second process of the whole program on the same socket,
+    as `gunicorn -w 2` starts it; and an interpreter without a GIL, if one is named."""
+    modes = {"2 workers": Way(settings={"workers": 2})}
+    if options.free_threaded:
+        modes["free-threaded"] = Way(python=options.free_threaded)
+    return modes
 
 
 @contextmanager

@@ -1,20 +1,17 @@
-"""Twenty functions of which it is known how their calls are best made; ``advise_truth.py`` asks."""
+"""Twenty functions of which ``advise_truth.py`` measures how their calls are best made."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import json
 import os
 import random
 import re
-import sqlite3
-import tempfile
 import threading
 import time
 import urllib.request
-import zlib
-from pathlib import Path
 from typing import Any
 
 PORT = int(os.environ.get("FAIRLEAD_TRUTH_PORT", "0"))
@@ -34,18 +31,19 @@ def primes(below: int) -> int:
     return found
 
 
-def mandelbrot(row: int) -> int:
-    inside = 0
-    for column in range(200):
-        c = complex(column / 100 - 1.5, row / 100 - 1)
-        z = 0j
-        for _ in range(200):
-            z = z * z + c
-            if abs(z) > 2:
-                break
-        else:
-            inside += 1
-    return inside
+def steps(number: int) -> int:
+    """Of a third of a millisecond."""
+    found = 0
+    for begin in range(number, number + 40):
+        while begin != 1:
+            begin = begin // 2 if begin % 2 == 0 else 3 * begin + 1
+            found += 1
+    return found
+
+
+def tailed(number: int) -> int:
+    """Some calls take twenty times as long as most."""
+    return primes(int(3_000 * min(random.Random(number).paretovariate(1.2), 8)))
 
 
 TEXT = " ".join(f"word{n} {n}@example{n % 7}.org" for n in range(1500))
@@ -73,13 +71,6 @@ def digest(salt: int) -> str:
     return hashlib.sha256(BLOCK[salt:]).hexdigest()
 
 
-LINES = TEXT.encode() * 8
-
-
-def compressed(salt: int) -> int:
-    return len(zlib.compress(LINES + str(salt).encode(), 6))
-
-
 def ordered(seed: int) -> float:
     import numpy as np
 
@@ -87,7 +78,7 @@ def ordered(seed: int) -> float:
 
 
 def blurred(seed: int) -> int:
-    """A picture of a million points, its brightness raised and smoothed."""
+    """A picture of a million points, its brightness raised and smoothed: new arrays for each step."""
     import numpy as np
 
     picture = np.random.default_rng(seed).random((1000, 1000), dtype=np.float32)
@@ -97,28 +88,11 @@ def blurred(seed: int) -> int:
     return int(picture.sum())
 
 
-DATABASE = Path(tempfile.gettempdir()) / f"fairlead-truth-{os.getuid()}.db"
+def scaled(factor: int) -> float:
+    """Bound by memory: three passes over 32 MB."""
+    import numpy as np
 
-
-def make_database() -> None:
-    DATABASE.unlink(missing_ok=True)
-    with sqlite3.connect(DATABASE) as connection:
-        connection.execute("create table words (id integer primary key, word text)")
-        connection.executemany(
-            "insert into words values (?, ?)", ((n, f"word {n * 7919}") for n in range(60_000))
-        )
-    connection.close()
-
-
-def search(digits: int) -> int:
-    connection = sqlite3.connect(f"file:{DATABASE}?mode=ro", uri=True)
-    try:
-        found: int = connection.execute(
-            "select count(*) from words where word like ? or word like ?", (f"%{digits}%7%", f"%9%{digits}%")
-        ).fetchone()[0]
-    finally:
-        connection.close()
-    return found
+    return float((np.ones(4_000_000) * factor).sum())
 
 
 # waits
@@ -129,17 +103,26 @@ def fetched(number: int) -> int:
         return len(answer.read())
 
 
-async def slept(number: int) -> int:
-    await asyncio.sleep(0.02)
-    return number
-
-
 async def asked(number: int) -> int:
     reader, writer = await asyncio.open_connection("127.0.0.1", PORT)
     writer.write(f"GET /{number} HTTP/1.0\r\n\r\n".encode())
     answer = await reader.read()
     writer.close()
     return len(answer)
+
+
+def flaky(number: int) -> int:
+    """Fails now and then, as requests do."""
+    time.sleep(0.005)
+    if number % 50 == 49:
+        raise TimeoutError(f"no answer to {number}")
+    return number
+
+
+def mixed(number: int) -> int:
+    """Waits for 10 ms and computes for as long; one in four, for longer."""
+    time.sleep(0.01)
+    return primes(30_000 if number % 4 == 0 else 12_000)
 
 
 # is not worth a pool
@@ -153,59 +136,59 @@ def short_sum(number: int) -> int:
     return sum(range(number % 1000))
 
 
-def huge(number: int) -> int:
-    return primes(60_000) + number
+# pays once
+
+
+@functools.cache
+def model() -> int:
+    time.sleep(0.8)
+    return 3
+
+
+def predicted(number: int) -> int:
+    """Its first call in a process loads a model."""
+    return primes(9_000 + model() + number % 2)
+
+
+@functools.lru_cache(None)
+def remembered(number: int) -> int:
+    """Of each item once."""
+    return primes(6_000 + number % 100)
+
+
+# sends much
+
+
+def parts() -> list[bytes]:
+    return [bytes([number]) * 4_000_000 for number in range(40)]
+
+
+def counted(part: bytes) -> int:
+    """4 MB of which a part is read."""
+    return part.count(b"\x07", 0, 400_000)
+
+
+def expanded(size: int) -> list[float]:
+    """Its result takes longer to be sent than to be made."""
+    return [0.5] * size
 
 
 # shares state
 
-total = 0
+TOTAL = {"sum": 0}
+GUARD = threading.Lock()
 
 
-def counted(number: int) -> int:
-    global total
-    for step in range(2_000):
-        total += number * step % 7
-    return total
+def summed(number: int) -> int:
+    """Each result depends on the call before."""
+    before = TOTAL["sum"]
+    TOTAL["sum"] = before + primes(4_000) + number
+    return TOTAL["sum"]
 
 
-seen: dict[str, int] = {}
-
-
-def tallied(number: int) -> int:
-    """Waits, and counts without a lock."""
-    time.sleep(0.01)
-    seen["calls"] = seen.get("calls", 0) + 1
+def guarded(number: int) -> Any:
+    """Waits, and takes a lock for a tenth of the time."""
+    time.sleep(0.009)
+    with GUARD:
+        time.sleep(0.001)
     return number
-
-
-counts = {"calls": 0}
-guard = threading.Lock()
-
-
-def tallied_with_lock(number: int) -> int:
-    """Waits, and counts under a lock."""
-    time.sleep(0.02)
-    with guard:
-        counts["calls"] += 1
-    return number
-
-
-def sorted_in_place(row: list[float]) -> float:
-    """Changes what it is given."""
-    row.sort()
-    return row[len(row) // 2]
-
-
-def shuffled_rows() -> list[list[float]]:
-    generator = random.Random(5)
-    return [[generator.random() for _ in range(4_000)] for _ in range(60)]
-
-
-# does some of everything
-
-
-def mixed(number: int) -> Any:
-    """Waits for 10 ms and computes for as long; one in four, for longer."""
-    time.sleep(0.01)
-    return primes(30_000 if number % 4 == 0 else 12_000)

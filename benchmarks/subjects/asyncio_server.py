@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+import socket
+from contextlib import nullcontext, suppress
 
 import subject
-
-import fairlead.gil
 
 
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -19,12 +18,19 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def main() -> None:
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=256)
+    server = await asyncio.start_server(serve, sock=listener)
     work = subject.spinners()
-    subject.say(port=server.sockets[0].getsockname()[1], **work)
-    with fairlead.gil.priority(subject.SETTINGS.get("priority", "normal")):
+    subject.say(port=listener.getsockname()[1], **work)
+    priority = nullcontext()
+    if "priority" in subject.SETTINGS:
+        import fairlead.gil  # which not every interpreter that is measured has
+
+        priority = fairlead.gil.priority(subject.SETTINGS["priority"])
+    with priority:
         await server.serve_forever()
 
 
 subject.set_switch_interval()
+listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+subject.fork_workers()
 asyncio.run(main())

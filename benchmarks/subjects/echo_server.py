@@ -25,6 +25,7 @@ def accept(listener: socket.socket) -> None:
 
 subject.set_switch_interval()
 listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+subject.fork_workers()
 threading.Thread(target=accept, args=(listener,), daemon=True).start()
 work = subject.spinners()
 subject.say(port=listener.getsockname()[1], **work)

@@ -44,6 +44,7 @@ subject.set_switch_interval()
 listener = socket.create_server(("127.0.0.1", 0), backlog=256)
 # connections inherit it; without, an answer in two parts waits 40 ms for the client's acknowledgement
 listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+subject.fork_workers()
 serve = {"waitress": waitress, "uvicorn": uvicorn}[subject.SETTINGS["kind"]](listener)
 work = subject.spinners()  # not before all is imported, which they would slow down
 subject.say(port=listener.getsockname()[1], **work)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import mmap
 import os
+import signal
 import sys
 import threading
 from typing import Any
@@ -12,12 +14,23 @@ from typing import Any
 from steps import spin
 
 SETTINGS: dict[str, Any] = json.loads(sys.argv[1])
+PR_SET_PDEATHSIG = 1
 
 
 def set_switch_interval() -> None:
     """Shorten the switch interval, if the settings say so."""
     if "switch_interval" in SETTINGS:
         sys.setswitchinterval(SETTINGS["switch_interval"])
+
+
+def fork_workers() -> None:
+    """Fork the further processes that the settings ask for. They serve the same sockets, say nothing, and end
+    with the first."""
+    for _ in range(SETTINGS.get("workers", 1) - 1):
+        if os.fork() == 0:
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            return
 
 
 def spinners() -> dict[str, Any]:

@@ -41,12 +41,14 @@ LAYERS: dict[str, set[str]] = {
         *("pools.engine", "pools.serialization", "pools.process", "pools.interpreter", "pools.event_loop"),
         *("pools.distributed", "pools.from_thread", "pools.executor", "pools.choose", "sync", "_native"),
     },
+    # measured in turns
+    "measure": set(),
     # see
     "record": set(),
     "judge": {"record"},
     "gil.analysis": {"judge", "record"},
     "gil.observe": {"gil.analysis", "judge", "_probe", "record"},
-    "gil.schedule": {"gil.observe", "_probe", "record"},
+    "gil.schedule": {"gil.observe", "measure", "_probe", "record"},
     "gil.endpoint": {"gil.observe", "_probe", "record"},
     "gil.simulation": {"_native", "record"},
     "gil": {"gil.analysis", "gil.observe", "gil.schedule", "gil.endpoint", "gil.simulation"},

@@ -26,8 +26,10 @@ from commands import python
 
 from fairlead.gil.observe.counters import NAMES as COUNTERS
 from fairlead.lab.catalogue import registry
+from fairlead.lab.catalogue.declared import Declared
 from fairlead.record import advice, gil_summary, server_advice
 from fairlead.record.sample import Sample
+from fairlead.record.summary import Metric
 
 pytestmark = pytest.mark.once
 
@@ -110,6 +112,30 @@ NAMED = {
 def test_the_reference_of_records_names_every_field_and_counter(page: str) -> None:
     text = (ROOT / "docs" / "reference" / page).read_text(encoding="utf-8")
     assert {name for name in NAMED[page] if f"`{name}`" not in text} == set()
+
+
+KEYS = {
+    "Keys": set(registry.KEYS),
+    "Parameters": names(registry.Parameter),
+    "Variants": names(registry.Variant),
+    "Claims": names(Declared),
+    "Calibrated": names(registry.Calibration),
+    "Metrics": names(Metric),
+    "Cases": set(registry.OF_A_CASE),
+}
+
+
+def test_the_reference_of_the_declaration_lists_every_key() -> None:
+    text = (ROOT / "docs" / "reference" / "declaration.md").read_text(encoding="utf-8")
+    for heading, keys in KEYS.items():
+        (section,) = re.findall(rf"^## {heading}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+        assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == keys, heading
+
+
+def test_the_page_on_own_functions_shows_the_example() -> None:
+    text = (ROOT / "docs" / "how-to" / "measure-your-own.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert shown == (ROOT / "examples" / "my_scaling.py").read_text(encoding="utf-8")
 
 
 def test_the_example_experiment_of_contributing_is_read_and_runs(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from chromium import NEEDED, chromium, prefer, resize
 
 from fairlead.record.summary import Summary
 from fairlead.report.advice import html as advice_html
-from fairlead.report.comparison import atlas
 from fairlead.report.summary import html
 
 webdriver = pytest.importorskip(
@@ -77,17 +76,6 @@ def test_every_picture_is_as_wide_as_its_place_at_any_width(opened: Open, width:
     assert all(200 < own <= box + 1 <= width + 1 for own, box in sizes), sizes
     medians = run(browser, "document.querySelectorAll('.panels .curve .median').length")
     assert medians == sum(len(s.cells) for s in summary.series)
-    assert_sound(browser)
-    found = [summaries.realistic(seed) for seed in (1, 2)]
-    hosts = [
-        {**one.environment, "hostname": name} for one, name in zip(found, ("north", "south"), strict=True)
-    ]
-    runs = [
-        (host["hostname"], replace(one, environment=host)) for one, host in zip(found, hosts, strict=True)
-    ]
-    sizes = widths(opened(atlas.render(runs), width=width, scheme=scheme), "svg.atlas")
-    assert len(sizes) == len({(claim.experiment, claim.topic) for one in found for claim in one.claims})
-    assert all(200 < own <= box + 1 <= width + 1 for own, box in sizes), sizes
     assert_sound(browser)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fairlead.advice.child.fingerprint import fingerprint
-from fairlead.advice.child.loading import spread
+from fairlead.advice.child.loading import sequence
 from fairlead.pools.choose.state import State
 
 
@@ -83,10 +83,21 @@ def test_fingerprint_is_the_same_in_another_process_whatever_its_hashes() -> Non
     assert found == {fingerprint({"b": (1, 2.5, b"z", None), "a": {"zz", "y", "x"}}) + "\n"}
 
 
-def test_spread_is_even_and_begins_anew_where_there_are_too_few() -> None:
-    assert spread(10, 3) == [0, 3, 6]
-    assert spread(3, 7) == [0, 1, 2, 0, 1, 2, 0]
-    assert spread(4, 4) == [0, 1, 2, 3]
+@pytest.mark.parametrize("calls", [1, 2, 3, 4, 10, 199, 1000, 1 << 60])
+def test_calls_are_made_once_each_and_every_part_of_them_is_spread_evenly(calls: int) -> None:
+    most = min(calls, 1000)
+    order = sequence(calls, calls, 0, most)
+    assert order[0] == 0
+    assert len(set(order)) == most
+    assert order == sequence(calls, calls, 0, 7) + sequence(calls, calls, 7, most) if most > 7 else True
+    for part in (order[:100], order[100:300]):
+        if len(part) >= 100:
+            halves = sum(place < calls / 2 for place in part) / len(part)
+            assert 0.4 < halves < 0.6
+
+
+def test_items_are_taken_in_turn_and_anew_where_there_are_fewer_than_calls() -> None:
+    assert sorted(sequence(7, 3, 0, 7)) == [0, 0, 0, 1, 1, 2, 2]
 
 
 number = 0

@@ -69,6 +69,7 @@ SMALL |= {name: {"task": "tiny"} for name in CATALOGUE if name.startswith("party
 """Parameters with which an experiment takes no time."""
 PARTS = {
     "probe_load.py": "gil_",
+    "probe_square.py": "square_",
     "probe_models.py": "models_",
     "probe_tasks.py": "models_",
     "probe_methods.py": "party",
@@ -102,14 +103,17 @@ def further(experiment: Experiment) -> bool:
 
 def measured(interpreter: Interpreter, experiment: Experiment, **params: Any) -> dict[str, Any]:
     fixed = {name: one.default for name, one in experiment.parameters.items() if name == "case"}
-    small = {"delay_ms": 5} if "delay_ms" in experiment.parameters else SMALL.get(experiment.id, {})
+    least = {"delay_ms": 5, "repeat": 1}
+    small = {name: value for name, value in least.items() if name in experiment.parameters}
+    small |= SMALL.get(experiment.id, {})
     # a fence against a hang, below pytest's: how long a process takes to start is the machine's affair
     given = {"n": N, "timeout_s": 55, **fixed, **small, **params}
     return run(interpreter, experiment.path, json.dumps(given))
 
 
 def cases() -> list[tuple[Experiment, dict[str, Any]]]:
-    """Every experiment with every kind of waking that it knows, and scheduled; methods are below."""
+    """Every experiment with every kind of waking that it knows, scheduled, with threads that stop, and with a
+    free-threaded build's GIL; methods are below."""
     found: list[tuple[Experiment, dict[str, Any]]] = []
     for experiment in CATALOGUE.values():
         if experiment.subject.ways != "case":
@@ -118,6 +122,8 @@ def cases() -> list[tuple[Experiment, dict[str, Any]]]:
         found += [(experiment, {"wake": wake} if wake else {}) for wake in wakes]
         if "scheduler" in experiment.parameters:
             found.append((experiment, {"scheduler": "interactive"}))
+        if "gil" in experiment.parameters:
+            found += [(experiment, {"work": "stop"}), (experiment, {"gil": "on"})]
     return found
 
 
@@ -178,6 +184,9 @@ def test_experiment_measures_on_every_interpreter(
     if "skipped" in answer and "scheduler" in params:
         assert why_not() is not None
         pytest.skip(answer["skipped"])
+    if "skipped" in answer and "gil" in params:
+        assert not interpreter.free_threaded
+        pytest.skip(answer["skipped"])
     if "skipped" in answer and further(experiment):
         assert "interpreter" in experiment.id or interpreter != DISCOVERY.running
         assert "need" in answer["skipped"]
@@ -226,6 +235,22 @@ def test_stack_that_is_too_small_for_an_interpreter_is_a_reason_to_skip(interpre
     )
 
 
+@pytest.mark.parametrize("interpreter", on(ENDS, *ENDS), ids=lambda i: i.name)
+def test_the_old_gil_is_fought_for_as_strace_sees_it(interpreter: Interpreter) -> None:
+    answer = measured(interpreter, CATALOGUE["gil.battle"], n=500, count="failures")
+    if "skipped" in answer:
+        assert interpreter.version_key >= (3, 2) or "strace" in answer["skipped"]
+        pytest.skip(answer["skipped"])
+    metrics, trace = answer["details"]["metrics"], answer["details"]["trace"]
+    assert metrics["acquired"] == trace["counts"]["take"] > 0
+    assert metrics["failed"] == trace["counts"]["busy"] >= metrics["failed_in_a_row"]
+    # a thread that begins to wait has it in the end
+    assert trace["counts"]["want"] == trace["counts"]["take"]
+    assert len(trace["events"]) + trace["left_out"] == sum(
+        trace["counts"][kind] for kind in ("want", "busy", "take", "drop")
+    )
+
+
 @pytest.mark.timing
 def test_scheduled_mutex_takes_fewer_switches_than_the_square() -> None:
     plain, scheduled = (
@@ -238,7 +263,7 @@ def test_scheduled_mutex_takes_fewer_switches_than_the_square() -> None:
 PARTY = [name for name in CATALOGUE if re.match(r"party\.(?!pyperformance)", name)]
 """Those of its workloads that no interpreter has to install anything for."""
 METHODS = CATALOGUE["party.fib"].parameters["method"].choices
-NEITHER = {"sequential", "threads", "futures", "fairlead-threads"}
+NEITHER = {"sequential", "threads", "thread-pool", "futures", "fairlead-threads"}
 """Methods that have neither processes nor interpreters."""
 
 
@@ -345,10 +370,10 @@ UNKNOWN = [
     ("{}", "the size n is missing"),
     (
         '{"n": 2, "wrok": 1}',
-        'unknown parameter "wrok": there are n, timeout_s, cores, policy, scheduler, work',
+        'unknown parameter "wrok": there are n, timeout_s, cores, gil, policy, scheduler, work',
     ),
-    ('{"n": 2, "work": "rest"}', 'work is one of sleep0, yield, spin, not "rest"'),
-    ('{"n": 2, "work": []}', "work is one of sleep0, yield, spin, not []"),
+    ('{"n": 2, "work": "rest"}', 'work is one of sleep0, yield, spin, stop, not "rest"'),
+    ('{"n": 2, "work": []}', "work is one of sleep0, yield, spin, stop, not []"),
     ('{"n": 2, "timeout_s": 0}', "timeout_s is a number of seconds above 0, not 0"),
     ('{"n": 2, "timeout_s": "1"}', 'timeout_s is a number of seconds above 0, not "1"'),
     ("[]", "give the parameters as one JSON object"),

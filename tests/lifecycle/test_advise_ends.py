@@ -97,7 +97,6 @@ def ask(*args: str) -> None:
     ("name", "said"),
     [
         ("raises", " raised ValueError: no such price when it was called with item 0, 0: give items"),
-        ("raises_late", " raised KeyError: 7 when it was called with item 7, 7"),
         ("prepared", ", called one after another in a new process: KeyError: 'price'; give items that it can "
          "handle, and have its module make what else it needs"),
         ("once", " raised RuntimeError: twice when it was called with"),
@@ -170,6 +169,15 @@ def test_wrong_usage_is_reported(function: str, options: str, said: str) -> None
         ask(function, *shlex.split(options))
 
 
+def test_call_that_raises_is_named_and_does_not_end_the_advice(place: Path) -> None:
+    """One in a hundred, as a request that fails now and then does."""
+    ask("shop:raises_late", "--items", "range(100)", "--budget", "3s", "--kinds", "threads,processes")
+    advice = load(place / "saved.json")
+    assert advice.choice.kind == "sequential"
+    assert {one.status for one in advice.candidates} == {"measured"}
+    assert any(note.startswith("Item 7 raised KeyError: 7: these calls count") for note in advice.notes)
+
+
 def test_command_says_it_in_one_line_and_its_status(place: Path) -> None:
     done = fairlead("advise", "shop:raises", "--items", "[1]", "--budget", "2s", cwd=place)
     assert done.returncode == 1
@@ -201,6 +209,26 @@ def test_interrupted_advice_leaves_nothing(place: Path) -> None:
         running.kill()
         running.communicate()
     assert living(f"FAIRLEAD_WHO={place}") == []
+
+
+LOADING = """
+import os, signal, sys
+
+class Interrupts:
+    def find_spec(self, name, path, target=None):
+        if name == "click":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupts())
+import fairlead.cli
+"""
+
+
+def test_interrupt_while_the_command_is_loading_is_no_traceback() -> None:
+    done = python("-c", LOADING)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+    loaded = "import signal, fairlead.cli; print(signal.getsignal(2) is signal.default_int_handler)"
+    assert python("-c", loaded).stdout == "True\n"
 
 
 def raising(n: int) -> int:

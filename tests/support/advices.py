@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.advice import choosing, scaling
-from fairlead.record.advice import Advice, Candidate, Kind, Work
+from fairlead.advice import choosing
+from fairlead.record.advice import Advice, Candidate, Curve, Kind, Work
 
 
 def work(**changes: Any) -> Work:
@@ -26,13 +26,15 @@ def candidate(kind: Kind, workers: int, total_s: float | None, **changes: Any) -
         known |= {
             "total_s": total_s, "rounds": tuple((number, total_s) for number in (1, 2, 3)),
             "speedup": 1 / total_s, "low": 0.98 / total_s, "high": 1.02 / total_s,
-            "start_s": 0.0 if kind == "sequential" else 0.02, "call_s": total_s / 100, "passes": 9,
-            "calls": 900,
+            "start_s": 0.0 if kind == "sequential" else 0.02, "once_s": 0.0, "calls": 900,
             "cpu": 1.0, "cpu_call_s": 0.01,
-            "memory_kib": 20_000, "switches": 1.5, "foreign": 0.01,
+            "memory_kib": 20_000, "foreign": 0.01,
             "p50_s": 0.01, "p99_s": 0.012 if kind == "sequential" else 0.02,
         }  # fmt: skip
-    return Candidate(kind=kind, workers=workers, **known | changes)
+    known |= changes
+    if total_s is not None:  # of a hundred calls
+        known.setdefault("call_s", (known["total_s"] - known["start_s"] - known["once_s"]) / 100)
+    return Candidate(kind=kind, workers=workers, **known)
 
 
 def advice(*candidates: Candidate, seen: Work | None = None, **changes: Any) -> Advice:
@@ -55,9 +57,9 @@ def advice(*candidates: Candidate, seen: Work | None = None, **changes: Any) -> 
         "gil": True, "environment": {"hostname": "here", "cores": 2, "load": 0.1}, "requests": 100,
         "items": 100, "memory_mib": None, "budget_s": 30.0, "used_s": 12.5, "calls": 4000,
         "work": seen, "choice": choice,
-        "candidates": tuple(found), "curves": (scaling.curve("interpreters", points),),
+        "candidates": tuple(found), "curves": (Curve(kind="interpreters", points=tuple(points.items())),),
         "code": 'from shop import price\n\n\nif __name__ == "__main__":\n    results = []\n',
-        "again": choosing.again(choice, seen, found, 2),
+        "again": choosing.again(choice, seen, 2),
         "notes": choosing.notes(choice, seen, found, 4000),
     }  # fmt: skip
     return Advice(**known | changes)

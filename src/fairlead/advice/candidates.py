@@ -129,3 +129,14 @@ def _most(facts: Facts, work: Work | None, *, gil: bool = True) -> float:
     limits = [1 / work.gil if gil and work.gil > 0 and facts.gil else AT_ONCE[-1]]
     limits.append(facts.cores / max(work.gil + work.free, 1 / AT_ONCE[-1]))
     return 4 * min(limits) if gil else 2 * min(limits)
+
+
+def expected_call_s(way: Way, work: Work, cores: int) -> float:
+    """Seconds between the ends of two calls, before they have been measured: by what the first calls did."""
+    alone = way.kind == "sequential"
+    at_once = 1 if alone else way.workers
+    shares = [1 / at_once, (work.gil + work.free) / min(at_once, cores)]
+    if way.kind in ("threads", "async") and work.gil_from != "none":
+        shares.append(work.gil)
+    sent = rules.SENDING_S if way.kind in ("processes", "interpreters") else 0.0
+    return work.call_s * max(shares) + sent / min(at_once, cores)

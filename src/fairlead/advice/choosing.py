@@ -1,12 +1,8 @@
 """The choice among candidates, by rules that are stated, and the reasons in plain words.
 
 1. Only ways whose results are those of calls in turn.
-2. The fastest: the least time for all the calls, the start of the pool counted. Ways are compared by their
-   speed-up over calls in turn, which is of the rounds that both ran in: the machine may have been slower in
-   the others.
-   Where other programs took more than a tenth of the machine meanwhile, that time is worked out from
-   processor time, which hardly depends on them (``alone_s``). And threads are never taken to be faster than
-   the time with the GIL allows.
+2. The fastest: the highest speed-up over calls in turn, which is of the rounds that both ran in: the machine
+   may have been slower in the others.
 3. A way that is expected to lose at most ``AFFORDABLE`` against the fastest is as fast (``loss``), and among
    these the one that costs least is taken: of kinds, no pool before threads and loops, these before
    interpreters, and those before processes; of one kind, the fewest workers. So noise never makes a slow
@@ -18,23 +14,28 @@ Another interpreter is never the choice, because changing it is another decision
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from fairlead.advice.candidates import KINDS
-from fairlead.advice.loss import expected_loss, versus
+from fairlead.advice.loss import error, expected_loss
+from fairlead.lab.analysis.statistics import FEWEST_ROUNDS
 from fairlead.pools.choose import rules
-from fairlead.record.advice import NAMES, Candidate, Kind, Pick, Work
+from fairlead.record.advice import NAMES, Candidate, Kind, Pick, Work, in_workers
 
 _VERBS = {"refused": "were not tried", "failed": "failed", "wrong": "came to other results"}
 
 AFFORDABLE = 0.05
 """The expected loss that a cheaper way may have."""
+UNKNOWN = 0.1
+"""The standard error that a choice is made with where too few rounds tell it."""
 NEAR = 1.15
 """A way that takes up to this many times as long as the choice is near it, in a sentence."""
 WORTH = 1.15
 """The least speed-up that is worth a pool."""
-TELLING = 1.3
-"""A speed-up above this is a gain in a sentence; one below is none."""
+FAR = 1e9
+"""Calls that no program makes."""
+CHEAPER = 1.2
+"""Processor time of a call without a pool over that in one: from here on it is worth a word."""
 
 
 def choose(
@@ -42,85 +43,110 @@ def choose(
 ) -> Pick:
     """The choice, with reasons. Of pools that take more memory than ``memory_mib`` none is chosen."""
     sequential = candidates[0]
-    too_large = [
-        one
-        for one in candidates[1:]
-        if memory_mib is not None and one.memory_kib is not None and one.memory_kib > memory_mib * 1024
-    ]
-    known = [
-        one
-        for one in candidates
-        if one.status == "measured" and one.total_s is not None and one.kind != "free-threaded"
-    ]
-    bound = {one: _time_of(one, sequential, work) for one in known}
-    candidates = [one for one in candidates if one not in too_large]
+    known = [one for one in candidates if _usable(one)]
+    too_large = [one for one in known[1:] if _beyond(one, memory_mib)]
     here = [one for one in known if one not in too_large]
-    fastest = min(here, key=lambda one: bound[one])
-    equal = [one for one in here if one is fastest or _loss(one, fastest, bound) <= AFFORDABLE]
+    fastest = max(here, key=_speedup)
+    if _speedup(fastest) < WORTH:
+        fastest = sequential
+    equal = [
+        one
+        for one in here
+        if one is fastest or (_speedup(one) >= WORTH and _loss(one, fastest, sequential) <= AFFORDABLE)
+    ]
     best = min(equal, key=lambda one: (KINDS.index(one.kind), one.workers))
-    if bound[sequential] / bound[best] < WORTH:
-        best = sequential
-    measured = best.alone_s is None
+    pays = _paying(best, sequential, here, work)
     return Pick(
         kind=best.kind,
         workers=best.workers,
-        speedup=best.speedup if measured else bound[sequential] / bound[best],
-        low=best.low if measured else None,
-        high=best.high if measured else None,
-        estimated=not measured,
-        break_even=_won_back(best, sequential),
-        loss=max((_loss(best, one, bound) for one in here if one is not best), default=0.0),
+        speedup=best.speedup,
+        low=best.low,
+        high=best.high,
+        break_even=None if pays is None else pays[1],
+        loss=_expected(best, here, sequential),
         reasons=(
-            *_reasons(best, candidates, work, requests, cores),
-            *_beyond(memory_mib, [one for one in known if one in too_large], best, bound),
+            *_reasons(best, [one for one in candidates if one not in too_large], work, requests, cores, pays),
+            *_memory(memory_mib, too_large, best),
         ),
     )
 
 
-def _beyond(
-    memory_mib: int | None, too_large: Sequence[Candidate], best: Candidate, bound: Mapping[Candidate, float]
-) -> list[str]:
-    """What the bound on memory costs, if anything; ``bound`` has each way's time, calls in turn first."""
-    fastest = min(too_large, key=lambda one: bound[one], default=None)
-    if fastest is None or bound[fastest] >= bound[best]:
+def _usable(one: Candidate) -> bool:
+    return one.status == "measured" and one.total_s is not None and one.kind != "free-threaded"
+
+
+def _beyond(one: Candidate, memory_mib: int | None) -> bool:
+    return memory_mib is not None and one.memory_kib is not None and one.memory_kib > memory_mib * 1024
+
+
+def _memory(memory_mib: int | None, too_large: Sequence[Candidate], best: Candidate) -> list[str]:
+    """What the bound on memory costs, if anything."""
+    fastest = max(too_large, key=_speedup, default=None)
+    if fastest is None or _speedup(fastest) <= _speedup(best):
         return []
     assert fastest.memory_kib is not None
-    gain = next(iter(bound.values())) / bound[fastest]
     return [
-        f"{_plural(fastest.kind)} with {fastest.workers} workers give {times(gain)}, and take "
-        f"{fastest.memory_kib / 1024:.0f} MiB of the {memory_mib} MiB allowed"
+        f"{_plural(fastest.kind)} with {in_workers(fastest.workers)} give {times(_speedup(fastest))}, "
+        f"and take {fastest.memory_kib / 1024:.0f} MiB of the {memory_mib} MiB allowed"
     ]
 
 
-def _time_of(one: Candidate, sequential: Candidate, work: Work) -> float:
-    if one.alone_s is not None:
-        return one.alone_s
-    total = _total(sequential) / one.speedup if one.speedup else _total(one)
-    if one.kind in ("threads", "async") and work.gil_from != "none":
-        total = max(total, work.gil * _total(sequential))
-    return total
-
-
-def _loss(one: Candidate, other: Candidate, times: Mapping[Candidate, float]) -> float:
+def _loss(one: Candidate, other: Candidate, sequential: Candidate) -> float:
     """What taking ``one`` is expected to cost where ``other`` could be taken."""
-    slower = times[one] / times[other]
-    if one.alone_s is not None:
-        return max(0.0, slower - 1)
-    return expected_loss(slower, versus(dict(one.rounds), dict(other.rounds)))
+    off = error(dict(one.rounds), dict(other.rounds), dict(sequential.rounds))
+    return expected_loss(_speedup(other) / _speedup(one), UNKNOWN if off is None else off)
 
 
-def _total(one: Candidate) -> float:
-    assert one.total_s is not None
-    return one.total_s
+def _expected(best: Candidate, here: Sequence[Candidate], sequential: Candidate) -> float | None:
+    """What the choice is expected to cost; None where one or two rounds do not tell."""
+    others = [one for one in here if one is not best]
+    if others and min(len(best.rounds), len(sequential.rounds)) < FEWEST_ROUNDS:
+        return None
+    return max((_loss(best, one, sequential) for one in others), default=0.0)
+
+
+def _worth_from(one: Candidate, sequential: Candidate, gil: float) -> float:
+    """From how many calls on a pool gains ``WORTH``; ``FAR``: however many there are, it does not.
+
+    Args:
+        gil: the share of a call below which threads cannot get.
+    """
+    (once, call), (once_alone, call_alone) = one.parts, sequential.parts
+    if one.kind == "threads":
+        call = max(call, gil * call_alone)
+    gained = call_alone - WORTH * call
+    calls = (WORTH * once - once_alone) / gained if gained > 0 else FAR
+    return min(max(calls, 1.0), FAR)
+
+
+def _paying(
+    best: Candidate, sequential: Candidate, here: Sequence[Candidate], work: Work
+) -> tuple[Candidate, float] | None:
+    """The pool that is worth having, and from how many calls on: the choice, or that of the fewest calls."""
+    none = best is sequential
+    gil = work.gil if none and work.gil_from != "none" else 0.0
+    pools = [one for one in here if one is not sequential] if none else [best]
+    found = [(one, _worth_from(one, sequential, gil)) for one in pools]
+    return min((pair for pair in found if pair[1] < FAR), key=lambda pair: pair[1], default=None)
+
+
+def _speedup(one: Candidate) -> float:
+    assert one.speedup is not None
+    return one.speedup
 
 
 def _reasons(
-    best: Candidate, candidates: Sequence[Candidate], work: Work, requests: int, cores: int
+    best: Candidate,
+    candidates: Sequence[Candidate],
+    work: Work,
+    requests: int,
+    cores: int,
+    pays: tuple[Candidate, float] | None,
 ) -> list[str]:
     sequential = candidates[0]
     reasons = [_what_it_does(work), *_latency(best, sequential)]
     if best.kind != "sequential":
-        reasons += [*_costs(best, sequential), *_unseen(best)]
+        reasons += [*_costs(best, sequential, pays), *_cheaper(best, sequential, work)]
     elif requests == 1:
         reasons.append("there is one call, and nothing to make beside it")
     elif work.accumulates:
@@ -129,6 +155,14 @@ def _reasons(
             f"every call changes what they share ({names}), so that calls elsewhere or at once would come to "
             "something else"
         )
+    elif pays is not None:
+        one, calls = pays
+        reasons.append(
+            f"a pool is worth it from some {_round(calls):,} calls on ({NAMES[one.kind]}, "
+            f"{in_workers(one.workers)}), and there are {requests:,}"
+        )
+    elif any(map(_usable, candidates[1:])):
+        reasons.append("no pool is worth it, however many calls there are")
     if work.guarded and best.kind in ("processes", "interpreters"):
         reasons.append(
             "calls know a lock, and each worker would have its own: whether it guards what all share is "
@@ -177,40 +211,39 @@ def _latency(best: Candidate, sequential: Candidate) -> list[str]:
     if best is not sequential and sequential.p50_s is not None:
         told += f", without a pool {_time(sequential.p50_s)}"
         told += "" if sequential.p99_s is None else f" and {_time(sequential.p99_s)}"
-    return [told if best.alone_s is None else f"{told}, beside what else runs here"]
+    return [told]
 
 
-def _won_back(best: Candidate, sequential: Candidate) -> float | None:
-    """How many calls win back the start of a pool."""
-    if best is sequential or best.parts is None or sequential.parts is None:
-        return None
-    start, call = best.parts
-    gained = sequential.parts[1] - call
-    return start / gained if gained > 0 else None
-
-
-def _costs(best: Candidate, sequential: Candidate) -> list[str]:
+def _costs(best: Candidate, sequential: Candidate, pays: tuple[Candidate, float] | None) -> list[str]:
+    """What a pool costs besides its calls, and from how many calls on it is worth that."""
+    assert best.start_s is not None
+    assert best.once_s is not None
     found = []
     if best.memory_kib is not None and sequential.memory_kib is not None:
         more = (best.memory_kib - sequential.memory_kib) / 1024
-        if more >= 1:
-            found.append(f"it takes {more:.0f} MB more")
-    if best.parts is not None and best.parts[0] >= 0.01:
-        start = _time(best.parts[0])
-        found.append(f"and {start} to start" if found else f"it takes {start} to start")
-        calls = _won_back(best, sequential)
-        if calls is not None and calls >= 2:
-            found.append(f"(won back by some {_round(calls):,} calls)")
-    return [" ".join(found)] if found else []
+        found += [f"{more:.0f} MB more"] if more >= 1 else []
+    found += [f"{_time(best.start_s)} to start"] if best.start_s >= 0.01 else []
+    found += [f"{_time(best.once_s)} for first calls"] if best.once_s >= 0.01 else []
+    told = (
+        f"it takes {' and '.join([', '.join(found[:-1]), found[-1]] if found[1:] else found)}"
+        if found
+        else ""
+    )
+    if pays is not None and pays[1] >= 2:
+        told += f"{', and' if told else 'it'} is worth it from some {_round(pays[1]):,} calls on"
+    return [told] if told else []
 
 
-def _unseen(best: Candidate) -> list[str]:
-    """What an estimate from processor time cannot know: that calls hold each other up in C."""
-    if best.kind != "threads" or best.alone_s is None or best.speedup is None or best.speedup > WORTH:
+def _cheaper(best: Candidate, sequential: Candidate, work: Work) -> list[str]:
+    """Why a pool gains more than its cores give: calls cost less there. The allocator, for example, gives the
+    memory of a main thread back to the system after each call, and keeps that of other threads."""
+    if not best.cpu_call_s or not sequential.cpu_call_s:
+        return []
+    if rules.gains_by_waiting_at_once(work.waiting) or sequential.cpu_call_s < CHEAPER * best.cpu_call_s:
         return []
     return [
-        f"beside what else runs here threads were measured at {times(best.speedup)}: if calls take one lock, "
-        "as those of one SQLite connection do, that is all they give"
+        f"a call takes {_time(best.cpu_call_s)} of processor time in the pool, and "
+        f"{_time(sequential.cpu_call_s)} without one: the cores are not all of the gain"
     ]
 
 
@@ -219,7 +252,7 @@ def _against(
 ) -> str | None:
     """What speaks against a kind, in a clause; None where that needs no word."""
     of_kind = [one for one in candidates if one.kind == kind]
-    measured = [one for one in of_kind if one.status == "measured" and one.total_s is not None]
+    measured = [one for one in of_kind if _usable(one)]
     if not measured:
         told = next((one for one in of_kind if one.reason), None)
         if told is None or work.accumulates or requests == 1:
@@ -227,18 +260,11 @@ def _against(
         if kind == "async" and told.status == "refused":
             return None
         return f"{_plural(kind)} {_VERBS[told.status]}: {told.reason}"
-    top = min(measured, key=_total)
-    assert top.speedup is not None
-    gain = f"{_plural(kind)} give {times(top.speedup)}"
+    top = max(measured, key=_speedup)
+    gain = f"{_plural(kind)} give {times(_speedup(top))}"
     if top.workers != best.workers and best.kind != "sequential":
         gain += f" with {top.workers} workers"
-    if best.alone_s is not None and top.alone_s is not None:
-        assert candidates[0].alone_s is not None
-        gain = gain.replace(times(top.speedup), times(candidates[0].alone_s / top.alone_s))
-        near = top.alone_s < best.alone_s * NEAR
-    else:
-        near = best.speedup is not None and top.speedup > best.speedup / NEAR
-    if near and best.kind != "sequential":
+    if _speedup(top) > _speedup(best) / NEAR and best.kind != "sequential":
         return f"{gain}, and cost more" if KINDS.index(kind) > KINDS.index(best.kind) else gain
     why = _why_slow(kind, top, work, cores)
     return f"{gain}{f', because {why}' if why else ''}"
@@ -248,10 +274,9 @@ def _why_slow(kind: Kind, one: Candidate, work: Work, cores: int) -> str | None:
     in_gil = work.gil / max(work.gil + work.free, 1e-9)
     if kind in ("threads", "async") and work.gil_from != "none" and work.gil > 0.5 and in_gil > 0.7:
         return f"calls hold the GIL {work.gil:.0%} of the time".replace("%", " %")
-    assert one.call_s is not None
     assert one.total_s is not None
-    if one.parts is not None and one.parts[0] > 0.3 * (one.total_s if one.alone_s is None else one.alone_s):
-        return f"they take {_time(one.parts[0])} to start"
+    if one.parts[0] > 0.3 * one.total_s:
+        return f"they take {_time(one.parts[0])} for their start and first calls"
     if kind in ("interpreters", "processes"):
         sent = max((work.result_bytes or 0, "result"), (work.argument_bytes or 0, "call"))
         if sent[0] >= 100_000:
@@ -267,44 +292,25 @@ def _why_slow(kind: Kind, one: Candidate, work: Work, cores: int) -> str | None:
     return None
 
 
-def again(choice: Pick, work: Work, candidates: Sequence[Candidate], cores: int) -> tuple[str, ...]:
+def again(choice: Pick, work: Work, cores: int) -> tuple[str, ...]:
     """When the answer may be another."""
     found = []
     computes = work.waiting < 0.5
     if computes:
         found.append(f"on a machine with another number of cores than {cores}")
-    best = _break_even(choice, candidates)
-    if best is not None:
-        one, calls = best
+    calls = choice.break_even
+    if choice.kind == "sequential" and calls is not None:
         found.append(
-            f"when there are some {_round(calls):,} calls or more: {NAMES[one.kind]} with {one.workers} "
-            "workers is faster from there on"
+            f"when there are more than some {_round(calls):,} calls: a pool is worth it from there on"
         )
     if choice.kind in ("interpreters", "processes"):
         found.append("when arguments or results become much larger: they are sent")
-    if choice.break_even is not None and choice.break_even >= 2:
-        found.append(
-            f"when there are fewer than some {_round(choice.break_even):,} calls: starting takes longer then"
-        )
+    if choice.kind != "sequential" and calls is not None and calls >= 2:
+        found.append(f"when there are fewer than some {_round(calls):,} calls: a pool is not worth it then")
     if choice.kind in ("threads", "async") and work.waiting > 0.5:
         found.append("when what the calls wait for can take more, or fewer, at once")
     found.append("with another version of Python, or without a GIL")
     return tuple(found)
-
-
-def _break_even(choice: Pick, candidates: Sequence[Candidate]) -> tuple[Candidate, float] | None:
-    """From how many calls on a pool would pay, where none does: the pool for which they are fewest."""
-    if choice.kind != "sequential":
-        return None
-    sequential = candidates[0]
-    found = []
-    for one in candidates[1:]:
-        if one.status == "measured" and one.parts is not None and sequential.parts is not None:
-            (start, call), in_turn = one.parts, sequential.parts[1]
-            gained = in_turn - call
-            if gained > 0.25 * in_turn and one.kind != "free-threaded":
-                found.append((one, start / gained * 1.5))
-    return min(found, key=lambda pair: pair[1], default=None)
 
 
 def notes(choice: Pick, work: Work, candidates: Sequence[Candidate], calls: int) -> tuple[str, ...]:

@@ -1,21 +1,68 @@
-"""From the passes of each way to its figures, and what they would be on a machine left alone."""
+"""From the passes of each way to its figures. There is one estimate, and all else follows from it.
+
+The time of a process is its start, the one-off cost of first calls, and the calls. What was made counts as it
+was; calls that there was no time for count at the rate of the warm passes. A speed-up is the median of the
+ratios of rounds that both ways ran in, and the time of a way is that of calls in turn divided by it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import fmean, median
+from typing import TYPE_CHECKING
 
-from fairlead.advice import scaling
 from fairlead.advice.candidates import KINDS
-from fairlead.advice.loss import versus
-from fairlead.advice.successive_halving import CandidateState
+from fairlead.advice.loss import gain, versus
 from fairlead.lab.isolation import other_load
 from fairlead.pools.choose import rules
-from fairlead.record.advice import Candidate, Curve, Kind, Work
+from fairlead.record.advice import Candidate, Curve, Work
 
-OWN_THREADS = 1.25
-"""A call whose process uses this many times the processor time of its thread has threads of its own."""
+if TYPE_CHECKING:
+    from fairlead.advice.successive_halving import CandidateState
+
+AGREE = 1.25
+"""A first pass that takes this many times as long a call as those after it is not a warm one."""
+BEYOND = 1.15
+"""A speed-up this many times what is possible is an error of the measuring."""
+
+
+MUCH = 0.3
+"""A share of the time with the GIL from which on it bounds threads; less is not known well enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The time of all the calls by one process, in seconds."""
+
+    start_s: float
+    """Of the pool, and its end."""
+    once_s: float
+    """What first calls take longer than others: imports and caches of each worker."""
+    calls_s: float
+
+    @property
+    def total_s(self) -> float:
+        return self.start_s + self.once_s + self.calls_s
+
+
+def estimate(start_s: float, passes: Sequence[tuple[int, float]], requests: int) -> Estimate:
+    """
+    Args:
+        passes: the number of calls and the seconds of each, the cold one first.
+    """
+    warm = list(passes[1:]) or list(passes)
+    if len(warm) > 1 and _rate(warm[:1]) > AGREE * _rate(warm[1:]):
+        del warm[0]
+    rate = _rate(warm)
+    made, took = sum(number for number, _ in passes), sum(wall for _, wall in passes)
+    cold = passes[: len(passes) - len(warm)]
+    once = max(0.0, sum(wall - number * rate for number, wall in cold))
+    return Estimate(start_s, once, max(took + (requests - made) * rate - once, 1e-9))
+
+
+def _rate(passes: Sequence[tuple[int, float]]) -> float:
+    return sum(wall for _, wall in passes) / sum(number for number, _ in passes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,131 +74,100 @@ class Figures:
     requests: int
     cores: int
 
-    @property
-    def foreign(self) -> float:
-        """The share of the cores that others took meanwhile, as far as it is known."""
-        return median([share for one in self.states for share in one.foreign] or [0.0])
-
     def candidates(self) -> list[Candidate]:
         return [self._candidate(one) for one in self.states]
 
     def curves(self) -> tuple[Curve, ...]:
-        """Of the kinds that were measured, throughput over workers."""
-        points = {kind: self._points(kind) for kind in KINDS}
-        return tuple(scaling.curve(kind, found) for kind, found in points.items() if len(found) > 1)
+        """Of the kinds that were measured, throughput over workers, starts and first calls not counted."""
+        alone, *others = self.states
+        measured = [one for one in others if one.rounds and one.runs and one.way.kind != "free-threaded"]
+        return tuple(
+            Curve(
+                kind=kind,
+                points=tuple(
+                    (one.way.workers, self.requests / median(found.calls_s for found in one.rounds.values()))
+                    for one in [alone, *sorted(measured, key=lambda one: one.way.workers)]
+                    if one is alone or one.way.kind == kind
+                ),
+            )
+            for kind in KINDS
+            if any(one.way.kind == kind for one in measured)
+        )
 
     def _candidate(self, one: CandidateState) -> Candidate:
+        if not one.rounds:
+            return Candidate(
+                kind=one.way.kind, workers=one.way.workers, interpreter=one.interpreter, status=one.status,
+                reason=one.reason,
+            )  # fmt: skip
         sequential = self.states[0]
-        plain = Candidate(
-            kind=one.way.kind, workers=one.way.workers, interpreter=one.interpreter, status=one.status,
-            reason=one.reason,
-        )  # fmt: skip
-        if not one.totals:
-            return plain
         alone = one is sequential
-        ratio = versus(sequential.by_round, one.by_round)
-        start, per_call = self._alone(one) if self.foreign > other_load.NOISY else (None, None)
+        speedup = 1.0 if alone else gain(sequential.by_round, one.by_round)
+        total = median(sequential.by_round.values()) / speedup
+        ratio = None if alone else versus(sequential.by_round, one.by_round)
+        start, once = (
+            total * fmean(part / found.total_s for part, found in parts)
+            for parts in (
+                [(found.start_s, found) for found in one.rounds.values()],
+                [(found.once_s, found) for found in one.rounds.values()],
+            )
+        )
+        status, reason = one.status, one.reason
+        if status == "measured" and (impossible := self._impossible(one, speedup)):
+            status, reason = "failed", impossible
         return Candidate(
             kind=one.way.kind,
             workers=one.way.workers,
             interpreter=one.interpreter,
-            status=one.status,
-            reason=one.reason,
-            total_s=one.total,
+            status=status,
+            reason=reason,
+            total_s=total,
             rounds=tuple(sorted(one.by_round.items())),
-            speedup=1.0 if alone else ratio.value if ratio else _gain(sequential.by_round, one.by_round),
-            low=1.0 if alone else ratio.low if ratio else None,
-            high=1.0 if alone else ratio.high if ratio else None,
-            start_s=median(one.starts),
-            call_s=median(one.per_call),
-            passes=one.passes,
+            speedup=speedup,
+            low=1.0 if alone else min(ratio.low, speedup) if ratio else None,
+            high=1.0 if alone else max(ratio.high, speedup) if ratio else None,
+            start_s=start,
+            once_s=once,
+            call_s=(total - start - once) / self.requests,
             calls=one.calls,
-            cpu=median(one.cpu),
+            cpu=median(one.cpu) if one.cpu else None,
+            cpu_call_s=median(one.cpu_call) if one.cpu_call else None,
             memory_kib=median(one.memory) if one.memory else None,
-            switches=median(one.switches),
             p50_s=median(one.latencies) if one.latencies else None,
             p99_s=_p99(one.latencies),
-            cpu_call_s=median(one.cpu_call),
-            foreign=median(one.foreign) if one.foreign else None,
-            alone_s=None if start is None or per_call is None else start + per_call * self.requests,
-            alone_start_s=start,
-            alone_call_s=per_call,
+            foreign=_foreign([one]) or _foreign(self.states),
         )
 
-    def _alone(self, one: CandidateState) -> tuple[float, float]:
-        """The time of the start and of a call on a machine left alone. A start computes, for each worker the
-        same."""
-        at_once = min(one.way.workers, self.cores)
-        start = min(median(one.starts), median(one.start_cpu) / at_once)
-        # the processor time of two ways may have been taken at times of which one was slower for both
-        computing = (1 - self.work.waiting) * self._at_once_in_a_call()
-        most = min(one.way.workers, self.cores / max(computing, 1e-9))
-        if one.way.kind in ("threads", "async") and self.work.gil_from != "none":
-            most = min(most, 1 / max(self.work.gil, 1e-9))
-        least = self._alone_call(self.states[0]) / most
-        return start, max(self._alone_call(one), least)
+    def _impossible(self, one: CandidateState, speedup: float) -> str | None:
+        """Why this cannot be; None if it can.
 
-    def _alone_call(self, one: CandidateState) -> float:
-        """The time between the ends of two calls on a machine left alone.
-
-        Processor time hardly depends on what else runs. A call cannot take less than that time on one of
-        the cores that its workers have, nor less than one worker needs for it and its waiting; and threads
-        of one interpreter not less than it holds the GIL. Nor do calls wait at once only because they wait:
-        what holds them up besides other programs, as a lock that each takes, is there alone, too. A call that
-        has threads of its own has several cores by itself.
+        Calls that do not wait gain by cores alone, unless each takes less processor time in the pool; and
+        threads never beyond the time with the GIL.
         """
-        work, workers = self.work, one.way.workers
-        computing = median(one.cpu_call)
-        at_once = self._at_once_in_a_call()
-        waiting = work.waiting * work.call_s
-        per_call = max(
-            computing / min(workers * at_once, self.cores), (computing / at_once + waiting) / workers
-        )
-        if one.way.kind in ("sequential", "threads", "async") and work.gil_from != "none":
-            per_call = max(per_call, computing * work.gil / max(work.gil + work.free, 1e-9))
-        if one is not self.states[0] and rules.waits(work.waiting):
-            per_call = max(per_call, self._held_up(one))
-        return per_call
-
-    def _at_once_in_a_call(self) -> float:
-        """How many cores a call without a pool can use, as one of a library with threads of its own does."""
-        sequential = self.states[0]
-        own = median(sequential.own_cpu_call or [0.0])
-        used = median(sequential.cpu_call)
-        return min(used / own, self.cores) if 0 < own < used / OWN_THREADS else 1.0
-
-    def _held_up(self, one: CandidateState) -> float:
-        """The measured time between the ends of two calls, without what other programs can have added: as
-        much as to a call without a pool, in proportion to its processor time and on each of the cores."""
-        sequential = self.states[0]
-        added = max(0.0, median(sequential.per_call) - self._alone_call(sequential))
-        more = max(1.0, median(one.cpu_call) / max(median(sequential.cpu_call), 1e-9))
-        return median(one.per_call) - added * more / min(one.way.workers, self.cores)
-
-    def _points(self, kind: Kind) -> dict[int, float]:
-        """Calls a second by workers, worked out if others were busy; calls in turn are one worker."""
-        if kind in ("sequential", "free-threaded"):
-            return {}
-
-        busy = self.foreign > other_load.NOISY
-
-        def rate(one: CandidateState) -> float:
-            return 1 / (self._alone_call(one) if busy else median(one.per_call))
-
-        points = {
-            one.way.workers: rate(one)
-            for one in self.states
-            if one.way.kind == kind and one.per_call and one.runs
-        }
-        return {1: rate(self.states[0])} | points if points else {}
+        work, cores = self.work, min(one.way.workers, self.cores)
+        if one.way.kind == "threads" and work.gil > MUCH and speedup * work.gil > BEYOND:
+            return (
+                f"measured at x{speedup:.2f}, which calls that hold the GIL {work.gil:.0%} of the time "
+                "cannot gain by threads: what was measured is not what they do"
+            ).replace("%", " %")
+        used = median(self.states[0].cpu_call or [0.0]), median(one.cpu_call or [0.0])
+        cheaper = max(used[0] / used[1], 1.0) if used[0] > 0 and used[1] > 0 else 1.0
+        waits = rules.gains_by_waiting_at_once(work.waiting) or one is self.states[0]
+        if not waits and speedup > cores * cheaper * BEYOND:
+            return (
+                f"measured at x{speedup:.2f}, which {cores} cores cannot give: calls without a pool had to "
+                "wait for something else"
+            )
+        return None
 
 
-def _gain(sequential: Mapping[int, float], other: Mapping[int, float]) -> float:
-    """The speed-up of one or two rounds: from those that both ran in, for the machine may change."""
-    common = sorted(sequential.keys() & other.keys()) or None
-    return median(sequential[number] for number in common or sequential) / median(
-        other[number] for number in common or other
-    )
+def _foreign(states: Sequence[CandidateState]) -> float | None:
+    """The share of the cores that others took; None where all processes together were too short to tell."""
+    windows = [window for one in states for window in one.foreign]
+    seconds = sum(length for length, _ in windows)
+    if seconds < other_load.WINDOW_S:
+        return None
+    return sum(length * share for length, share in windows) / seconds
 
 
 def _p99(latencies: Sequence[float]) -> float | None:

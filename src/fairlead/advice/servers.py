@@ -22,7 +22,7 @@ from statistics import median
 
 from fairlead import machine
 from fairlead.advice import load_output
-from fairlead.advice.loss import expected_loss, versus
+from fairlead.advice.loss import error, expected_loss, gain, versus
 from fairlead.errors import NOTE, AdviceError, UsageError
 from fairlead.lab.analysis.statistics import FEWEST_ROUNDS
 from fairlead.lab.isolation import other_load, subprocess_runner
@@ -40,6 +40,8 @@ SETTLED = 0.005
 """An expected loss below this needs no further round."""
 AFFORDABLE = 0.05
 """The expected loss that a cheaper setup may have."""
+UNKNOWN = 0.1
+"""The standard error that a choice is made with where too few rounds tell it."""
 WORTH = 1.15
 """The least gain that is worth a change."""
 KEPT_RATE = 0.95
@@ -237,7 +239,7 @@ class Servers:
         if any(len(one.costs) < FEWEST_ROUNDS for one in running):
             return False
         best, *others = sorted(running, key=_cost)
-        return max(_loss(best, one) for one in others) < SETTLED
+        return max(self._loss(best, one) for one in others) < SETTLED
 
     def _used(self) -> float:
         return time.monotonic() - self._begin
@@ -265,7 +267,7 @@ class Servers:
             usable = [one for one in usable if one.rate is None or one.rate >= least]
         fastest = min(usable, key=_cost)
         # setups stand in the order of what they cost: fewer workers, fewer threads, stock before scheduled
-        chosen = next(one for one in usable if one is fastest or _loss(one, fastest) <= AFFORDABLE)
+        chosen = next(one for one in usable if one is fastest or self._loss(one, fastest) <= AFFORDABLE)
         if first.cost / chosen.cost < WORTH:
             chosen = first
         return ServerAdvice(
@@ -279,11 +281,21 @@ class Servers:
             used_s=self._used(),
             foreign=median(self._foreign) if self._foreign else None,
             choice=self._standings.index(chosen),
-            loss=max((_loss(chosen, one) for one in usable if one is not chosen), default=0.0),
+            loss=self._expected(chosen, [one for one in usable if one is not chosen]),
             command=shlex.join(self._service.command(chosen.setup, self._service.port or "{port}")),
             candidates=tuple(self._candidate(one) for one in self._standings),
             reasons=tuple(self._reasons(first, chosen, usable)),
         )
+
+    def _loss(self, one: _Standing, other: _Standing) -> float:
+        off = error(one.costs, other.costs, self._standings[0].costs)
+        return expected_loss(one.cost / other.cost, UNKNOWN if off is None else off)
+
+    def _expected(self, chosen: _Standing, others: Sequence[_Standing]) -> float | None:
+        """What the choice is expected to cost; None where one or two rounds do not tell."""
+        if others and min(len(chosen.costs), len(self._standings[0].costs)) < FEWEST_ROUNDS:
+            return None
+        return max((self._loss(chosen, one) for one in others), default=0.0)
 
     def _candidate(self, one: _Standing) -> ServerCandidate:
         if not one.costs:
@@ -291,8 +303,7 @@ class Servers:
             return ServerCandidate(setup=one.setup, status="failed", reason=reason)
         first = self._standings[0]
         ratio = versus(first.costs, one.costs)
-        common = sorted(first.costs.keys() & one.costs.keys())
-        plain = median(first.costs[n] / one.costs[n] for n in common) if common else first.cost / one.cost
+        gained = gain(first.costs, one.costs)
         alone = one is first
         return ServerCandidate(
             setup=one.setup,
@@ -304,9 +315,9 @@ class Servers:
             load_s=median(one.loads_s),
             start_s=median(one.starts_s),
             memory_kib=median(one.memory_kib) if one.memory_kib else None,
-            gain=1.0 if alone else ratio.value if ratio else plain,
-            low=1.0 if alone else ratio.low if ratio else None,
-            high=1.0 if alone else ratio.high if ratio else None,
+            gain=gained,
+            low=1.0 if alone else min(ratio.low, gained) if ratio else None,
+            high=1.0 if alone else max(ratio.high, gained) if ratio else None,
         )
 
     def _reasons(self, first: _Standing, chosen: _Standing, usable: Sequence[_Standing]) -> Iterator[str]:
@@ -325,10 +336,6 @@ class Servers:
 
 def _cost(one: _Standing) -> float:
     return one.cost
-
-
-def _loss(one: _Standing, other: _Standing) -> float:
-    return expected_loss(one.cost / other.cost, versus(one.costs, other.costs))
 
 
 def _takes(one: _Standing) -> float:

@@ -25,7 +25,7 @@ from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run.environment import environment
 from fairlead.lab.run.runner import RunProgress
 from fairlead.pools.choose import rules
-from fairlead.record.advice import Advice, AdvicePlan, Candidate, Kind, Work
+from fairlead.record.advice import NAMES, Advice, AdvicePlan, Candidate, Kind, Work, in_workers
 
 LOOK_SHARE = 0.05
 """Of the budget, for a round of first calls; there are two."""
@@ -106,9 +106,12 @@ class Session:
             states = [CandidateState(way, _name(way, look)) for way in found]
             halving = Halving(bench, stop, self._limits(look, requests, work), self._tell)
             halving.calls = look["calls"]
+            halving.raised = dict(look["raised"])
             halving.run(states)
         work = replace(work, varies=halving.varies)
-        figures = Figures(states, work, requests, self._cores)
+        figures = Figures(
+            [one for one in states if one.way not in halving.left_out], work, requests, self._cores
+        )
         candidates = figures.candidates()
         candidates += [_refused(kind, why, look) for kind, why in refused.items()]
         choice = choosing.choose(candidates, work, requests, self._cores, self._memory_mib)
@@ -133,8 +136,12 @@ class Session:
                 self._target, choice.kind, choice.workers,
                 coroutines=facts.coroutines, requests=requests, items=look["items"],
             ),
-            again=choosing.again(choice, work, candidates, self._cores),
-            notes=choosing.notes(choice, work, candidates, halving.calls),
+            again=choosing.again(choice, work, self._cores),
+            notes=(
+                *choosing.notes(choice, work, candidates, halving.calls),
+                *_left_out(halving.left_out),
+                *_raised(halving.raised),
+            ),
         )  # fmt: skip
 
     # before measuring
@@ -170,7 +177,7 @@ class Session:
             self._budget + limit + PATIENCE_S,
             call_limit_s=limit,
             look_s=self._budget * LOOK_SHARE,
-            requests=self._target.requests or UNBOUNDED,
+            requests=self._target.requests,
             most_calls=self._most,
         )
         label = self._target.label
@@ -197,12 +204,11 @@ class Session:
     def _limits(self, look: dict[str, Any], requests: int, work: Work) -> Limits:
         return Limits(
             label=self._target.label,
-            coroutines=work.coroutines,
             requests=requests,
-            call_s=work.call_s,
-            waiting=work.waiting,
-            check=look["check"],
+            cores=self._cores,
+            work=work,
             marks=look["fingerprints"],
+            raises=bool(look["raised"]),
             budget_s=self._budget,
             end=self._end,
             most_calls=self._most,
@@ -224,7 +230,7 @@ def _work(look: dict[str, Any]) -> Work:
     times = look["times"]
     return Work(
         looked_at=len(times),
-        call_s=look["wall_s"] / look["observed"],
+        call_s=look["call_s"],
         shortest_s=min(times),
         longest_s=max(times),
         gil=look["gil"],
@@ -246,6 +252,25 @@ def _work(look: dict[str, Any]) -> Work:
 
 def _refused(kind: Kind, why: str, look: dict[str, Any]) -> Candidate:
     return Candidate(kind=kind, workers=0, interpreter=look["interpreter"], status="refused", reason=why)
+
+
+def _left_out(ways: Sequence[Way]) -> list[str]:
+    if not ways:
+        return []
+    said = ", ".join(f"{NAMES[way.kind]} with {in_workers(way.workers)}" for way in ways)
+    return [f"Not measured, for the budget has no time for them: {said}."]
+
+
+def _raised(raised: dict[int, str]) -> list[str]:
+    if not raised:
+        return []
+    place = min(raised)
+    others = len(raised) - 1
+    more = f", and {others} other {'item' if others == 1 else 'items'} raised as well" if others else ""
+    return [
+        f"Item {place} raised {raised[place]}{more}: these calls count as they are. In the code below the "
+        "first of them ends the rest, unless the function catches it."
+    ]
 
 
 def _name(way: Way, answer: dict[str, Any]) -> str:

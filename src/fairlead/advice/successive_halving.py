@@ -1,8 +1,11 @@
 """Successive halving: which of many ways is the fastest, without measuring the slow ones for long.
 
 One round measures every way that is still in the running once, in turn, so that a change of the machine's
-mood meets all alike. After a round the slower half is given up, never the sequential run, which is what all
-are held against. It goes on until the answer would not change, or the budget or the calls are used up.
+mood meets all alike. All rounds are of one size: every way makes the same calls, all that the program would
+make, or as many as there is time for. If there is too little time, fewer ways are measured rather than fewer
+calls, for a few calls say more of starts and first calls than of what comes after. After a round the slower
+half is given up, never the calls in turn, which are what all are held against. It goes on until the answer
+would not change, or no further round fits into the budget or the allowed calls.
 (K. Jamieson, A. Talwalkar, "Non-stochastic Best Arm Identification and Hyperparameter Optimization", 2016.)
 """
 
@@ -12,37 +15,47 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean, median
+from itertools import count
+from statistics import median
 from typing import Any
 
-from fairlead.advice.candidates import Way
+from fairlead.advice.candidates import Way, expected_call_s
+from fairlead.advice.figures import Estimate, estimate
 from fairlead.advice.jobs import Bench, Died
-from fairlead.advice.loss import expected_loss, versus
+from fairlead.advice.loss import error, expected_loss, gain
 from fairlead.errors import AdviceError
 from fairlead.lab.analysis.statistics import FEWEST_ROUNDS
 from fairlead.lab.isolation import other_load
 from fairlead.lab.isolation.stop import Stop
-from fairlead.record.advice import CandidateStatus, in_workers
+from fairlead.pools.choose import rules
+from fairlead.record.advice import CandidateStatus, Work, in_workers
 
-PASSES = 3
-"""In one process, before the one of which each call is timed. More processes say more than more passes."""
-START_S = 0.3
-"""What a process takes besides its pool and its passes, until it is known."""
-FEWEST_PASSES = 5
-"""Of calls in turn, where nothing else is measured."""
+PROCESS_S = 0.35
+"""What a process takes besides its calls, until it is known."""
+STARTS_S = {"processes": 0.06, "interpreters": 0.03}
+"""What each worker takes to start, until it is known."""
+SLOT_S = (0.15, 2.0)
+"""The shortest and the longest time that calls in turn are made to take in a round, unless one takes longer
+or all take little more."""
+LATER = 6
+"""Measurements after the first round for which there must be time: two more rounds of three ways."""
+KEPT = 2
+"""Ways besides calls in turn that a round keeps at least, if there is time."""
+WAVES = (2, 8)
+"""Calls of each worker in a process, at least and where they take little time."""
 MOST_ROUNDS = 10
 SETTLED = 0.005
 """An expected loss below this needs no further round."""
-SLOT_S = (0.04, 0.5)
-"""The shortest and the longest time that a pass is made to take, unless one call takes longer."""
+BEYOND = 0.5
+"""What one round may take beyond the budget, as a share of it."""
 CHECK_SHARE = 0.02
 """Of the budget, for the calls of a process whose results are held against the sequential ones."""
 PATIENCE_S = 10.0
 """For what is not calls, until a process is taken to hang."""
 UNBOUNDED = 1 << 60
 """Calls, where no bound is given."""
-QUIET_SHARE = 0.05
-"""Of the budget, for waiting until other programs leave the machine alone."""
+SHORTEST_S = 0.02
+"""Processor time of passes that took less is not counted: the counting itself takes some of it."""
 
 
 @dataclass
@@ -53,23 +66,16 @@ class CandidateState:
     interpreter: str
     status: CandidateStatus = "measured"
     reason: str | None = None
-    starts: list[float] = field(default_factory=list)
-    start_cpu: list[float] = field(default_factory=list)
-    """Processor time of each start."""
-    per_call: list[float] = field(default_factory=list)
-    totals: dict[int, list[float]] = field(default_factory=dict)
-    """By round: what all the calls take by each pass of its process, with the start."""
-    foreign: list[float] = field(default_factory=list)
+    rounds: dict[int, Estimate] = field(default_factory=dict)
+    """What all the calls take, by the process of each round: a process is one observation."""
+    foreign: list[tuple[float, float]] = field(default_factory=list)
+    """(seconds of a process, the share of the cores that others took in them)."""
     cpu: list[float] = field(default_factory=list)
     cpu_call: list[float] = field(default_factory=list)
     memory: list[int] = field(default_factory=list)
-    switches: list[float] = field(default_factory=list)
     latencies: list[float] = field(default_factory=list)
     """Seconds of single calls, from the begin of each in its worker to its end."""
-    own_cpu_call: list[float] = field(default_factory=list)
-    """The part of ``cpu_call`` that the thread of the call used itself."""
     calls: int = 0
-    rounds: int = 0
     marks: list[str] = field(default_factory=list)
     """Fingerprints of its first results."""
 
@@ -78,17 +84,8 @@ class CandidateState:
         return self.status == "measured"
 
     @property
-    def total(self) -> float:
-        return median(self.by_round.values())
-
-    @property
     def by_round(self) -> dict[int, float]:
-        """A process is one observation: the median of its passes."""
-        return {number: median(passes) for number, passes in self.totals.items()}
-
-    @property
-    def passes(self) -> int:
-        return sum(map(len, self.totals.values()))
+        return {number: found.total_s for number, found in self.rounds.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +93,13 @@ class Limits:
     """What there is to do, and what it may take."""
 
     label: str
-    coroutines: bool
     requests: int
-    call_s: float
-    """Of one call, as far as the first ones tell."""
-    waiting: float
-    """The share of it that workers wait through at once."""
-    check: Sequence[int]
-    """Places of items whose results are known ..."""
+    cores: int
+    work: Work
     marks: Sequence[str]
-    """... by these fingerprints."""
+    """Fingerprints of the results of the first calls, in turn."""
+    raises: bool
+    """Whether one of the first calls raised an exception."""
     budget_s: float
     end: float
     """By the monotonic clock."""
@@ -123,216 +117,255 @@ class Halving:
         self._limits = limits
         self._tell = tell
         """Told what is being done, the number of the round, and how many measurements it still has."""
-        self._overheads = [START_S]
+        self._overheads = [PROCESS_S]
+        self._slot = SLOT_S[0]
+        self._number = 2
+        """Calls of a process, more where its workers need more."""
         self.calls = 0
         """Of the function, so far."""
         self.varies = False
         """The same calls gave other results in another process."""
+        self.left_out: list[Way] = []
+        """Ways for which there was no time."""
+        self.raised: dict[int, str] = {}
+        """What calls with these items raised."""
 
     def run(self, states: list[CandidateState]) -> None:
-        """Raises AdviceError if one round of all takes too much, or calls in turn fail."""
+        """Raises AdviceError if one round takes too much, or calls in turn fail."""
         sequential = states[0]
-        running = list(states)
-        self._afford(running)
-        patience = self._limits.budget_s * QUIET_SHARE
-        meter = other_load.Meter()
-        number = 0
-        while running:
-            number += 1
-            left = self._limits.end - time.monotonic()
-            share = 0.4 if number == 1 else 0.5
-            slot = left * share / len(running) / (PASSES + 2) - median(self._overheads) / PASSES
-            slot = min(max(slot, SLOT_S[0]), SLOT_S[1])
+        running = self._affordable(states)
+        for number in count(1):
             # backwards in every other round, so that a drift falls on no way alone
             for place, one in enumerate(running if number % 2 else running[::-1]):
-                if number > 1 and time.monotonic() + self._cost(one, slot) > self._limits.end:
-                    continue
-                if number > 1 and self.calls + self._fewest_calls(one) > self._limits.most_calls:
+                if number == 1 and place > 1 and not self._fits([one]):
+                    self.left_out.append(one.way)
                     continue
                 to_come = len(running) - place
                 self._tell(f"round {number}: {one.way.kind}, {in_workers(one.way.workers)}", number, to_come)
-                self._measure(one, slot, to_come, number)
+                late = self._measure(one, to_come, number)
                 if one is sequential and not one.runs:
                     raise AdviceError(
                         f"{self._limits.label}, called one after another in a new process: {one.reason}; "
                         "give items that it can handle, and have its module make what else it needs"
                     )
-                if patience > 0 and one.foreign and one.foreign[-1] > other_load.NOISY:
-                    begin = time.monotonic()
-                    meter.wait_for_quiet(min(patience, left * QUIET_SHARE), self._stop)
-                    patience -= time.monotonic() - begin
+                if late:
+                    return
             if number == 1:
                 self._compare_results(states)
-            running = self._survivors(sequential, states)
-            least = min(self._cost(one, SLOT_S[0]) for one in running)
-            out_of_time = time.monotonic() + least > self._limits.end
-            out_of_calls = self.calls + min(map(self._fewest_calls, running)) > self._limits.most_calls
-            if out_of_time or out_of_calls or self._is_clear(running):
+            running = self._survivors(states, number)
+            if not self._fits(running) or self._is_clear(running):
                 return
 
-    def _afford(self, running: list[CandidateState]) -> None:
-        """One round must not take far more than the budget, nor more calls than are allowed.
+    # how much
+
+    def _affordable(self, states: list[CandidateState]) -> list[CandidateState]:
+        """The ways for which there is time, the most promising ones, and how many calls each makes.
 
         Raises:
-            AdviceError: it does; says how much would do.
+            AdviceError: there is no time for calls in turn and one other way, or too few calls are allowed;
+                says how much would do.
         """
-        if len(running) == 1:
-            return
-        least = self.calls + sum(map(self._fewest_calls, running))
-        if least > self._limits.most_calls:
+        limits = self._limits
+        first, *others = states
+        others.sort(key=lambda one: self._takes(one, limits.requests))
+        # another interpreter is never the choice: it is the first to go
+        kinds = {one.way.kind: one for one in reversed(others)}.values()
+        others.sort(key=lambda one: (one.way.kind == "free-threaded", one not in kinds))
+        while True:
+            running = [first, *others]
+            self._size(running)
+            calls = self.calls + sum(map(self._calls, running))
+            fits = self._left() > self._cost(running) + 2 * self._cost(running[:3])
+            if len(others) <= 1 or (fits and calls <= limits.most_calls):
+                break
+            self.left_out.append(others.pop().way)
+        if others and calls > limits.most_calls:
             raise AdviceError(
-                f"to compare {len(running)} ways takes {least} calls at least, and --max-calls allows "
-                f"{self._limits.most_calls}: allow more, or name fewer --kinds"
+                f"to compare {len(running)} ways takes {calls} calls at least, and --max-calls allows "
+                f"{limits.most_calls}: allow more, or name fewer --kinds"
             )
-        needed = sum(self._fewest_calls(one) * self._per_call(one) for one in running)
-        left = self._limits.end - time.monotonic()
         # on a busy machine the first calls may have used up more than the budget, however short they are
-        if needed > 2 * max(left, 0.0) + self._limits.budget_s:
-            used = self._limits.budget_s - left
+        needed = sum(self._calls(one) * self._per_call(one) for one in running)
+        if others and needed > max(self._left(), 0.0) + BEYOND * limits.budget_s:
             raise AdviceError(
-                f"one call of {self._limits.label} takes {self._limits.call_s:.3g} s, and comparing "
-                f"{len(running)} ways of making the calls takes about {needed + used:.0f} s: allow that with "
-                "--budget, give items that take less, or name fewer --kinds"
+                f"one call of {limits.label} takes {limits.work.call_s:.3g} s, and comparing "
+                f"{len(running)} ways of making the calls takes about "
+                f"{needed + limits.budget_s - self._left():.0f} s: allow that with --budget, give items that "
+                "take less, or name fewer --kinds"
             )
+        return running
+
+    def _size(self, running: Sequence[CandidateState]) -> None:
+        """How many calls each way makes in a process: all, or those of a slot of calls in turn."""
+        limits = self._limits
+        call_s = max(limits.work.call_s, 1e-9)
+        slot = 0.9 * self._left() / (len(running) + LATER) - PROCESS_S
+        self._slot = min(max(slot, SLOT_S[0]), SLOT_S[1])
+        waits = rules.waits(limits.work.waiting)
+        workers = 1 if waits else max(one.way.workers for one in running)
+        number = max(int(self._slot / call_s), WAVES[0] * workers)
+        if limits.requests * call_s <= 2 * self._slot:
+            number = limits.requests
+        self._number = -(-number // workers) * workers
+
+    def _calls(self, one: CandidateState) -> int:
+        """Of a process: of all the same, but where calls wait at once each worker makes some."""
+        number = self._number
+        if rules.waits(self._limits.work.waiting):
+            waves = int(self._slot / max(self._limits.work.call_s, 1e-9))
+            number = max(number, one.way.workers * min(max(waves, WAVES[0]), WAVES[1]))
+        number = min(self._limits.requests, number)
+        if self._limits.most_calls < UNBOUNDED:  # a few calls are all that can be had then
+            number = min(number, max(WAVES[0] * one.way.workers, self._limits.most_calls // (2 * LATER)))
+        return number
 
     def _per_call(self, one: CandidateState) -> float:
         """Seconds between the ends of two calls, as far as it is known."""
-        if one.per_call:
-            return median(one.per_call)
-        computing = (1 - self._limits.waiting) / (1 + (one.way.workers > 1))
-        return self._limits.call_s * (computing + self._limits.waiting / one.way.workers)
+        if one.rounds:
+            return median(found.calls_s for found in one.rounds.values()) / self._limits.requests
+        return expected_call_s(one.way, self._limits.work, self._limits.cores)
 
-    def _at_once(self, one: CandidateState) -> int:
-        """How many calls it is expected to make at once: in a pass there are as many at least."""
-        return min(one.way.workers, self._limits.requests)
+    def _cost(self, running: Sequence[CandidateState]) -> float:
+        """Seconds that one more round takes, about."""
+        return sum(median(self._overheads) + self._takes(one, self._calls(one)) for one in running)
 
-    def _check_places(self, one: CandidateState, *, first: bool) -> Sequence[int]:
-        slot = self._limits.budget_s * CHECK_SHARE
-        most = max(1, int(slot / max(self._limits.call_s, 1e-6)))
-        if not first:
-            most = min(most, 2 * one.way.workers)
-        return self._limits.check[:most]
+    def _takes(self, one: CandidateState, calls: int) -> float:
+        """Seconds of a pool with so many calls, as far as it is known."""
+        start = STARTS_S.get(one.way.kind, 0.001) * one.way.workers
+        if one.rounds:
+            start = median(found.start_s + found.once_s for found in one.rounds.values())
+        return start + calls * self._per_call(one)
 
-    def _fewest_calls(self, one: CandidateState) -> int:
-        return 1 + self._at_once(one)
+    def _fits(self, running: Sequence[CandidateState]) -> bool:
+        enough = self.calls + sum(map(self._calls, running)) <= self._limits.most_calls
+        return enough and self._cost(running) <= self._left()
 
-    def _cost(self, one: CandidateState, slot: float) -> float:
-        """Seconds that one more process for it takes, about."""
-        per_call = self._per_call(one)
-        at_least = self._at_once(one) * per_call
-        checks = len(self._check_places(one, first=not one.rounds)) * per_call
-        start = median(one.starts) if one.starts else 0.0
-        return median(self._overheads) + start + checks + max(at_least, 1.5 * slot * (PASSES + 1))
+    def _left(self) -> float:
+        return self._limits.end - time.monotonic()
 
-    def _measure(self, one: CandidateState, slot: float, to_come: int, number: int) -> None:
-        first = not one.rounds
-        check = self._check_places(one, first=first)
+    # one process
+
+    def _measure(self, one: CandidateState, to_come: int, number: int) -> bool:
+        """Measures it once; whether the budget ended before that did."""
+        limits = self._limits
         # in the first round each leaves as much for those that follow
-        left = (self._limits.most_calls - self.calls) // (to_come if first else 1)
-        check = check[: max(1, left - self._at_once(one))]
-        first_pass = max(self._at_once(one), len(check) if self._limits.call_s < slot else 1)
-        calls_of_a_pass = slot * max(PASSES * 4, 12) * max(1, one.way.workers)
-        expected = self._limits.call_s * (len(check) + PASSES * max(self._at_once(one), 1)) + calls_of_a_pass
+        left = (limits.most_calls - self.calls) // (to_come if number == 1 else 1)
+        calls = min(self._calls(one), left)
+        checked = int(limits.budget_s * CHECK_SHARE / max(limits.work.call_s, 1e-6))
+        first = min(calls, max(one.way.workers, min(checked, len(limits.marks), max(calls // 10, 1))))
+        cost = self._cost([one])
         answer = self._bench.run(
             "measure",
-            PATIENCE_S + START_S + 5 * expected,
+            PATIENCE_S + 5 * cost if number == 1 else max(self._left(), 0.0) + cost,
             one.way.interpreter,
             kind=one.way.kind,
             workers=one.way.workers,
-            coroutines=self._limits.coroutines,
-            requests=self._limits.requests,
-            call_s=self._limits.call_s,
-            check=check,
-            first_pass=min(left - len(check), first_pass),
-            slot_s=slot,
-            time_s=slot * PASSES,
-            passes=PASSES,
+            coroutines=limits.work.coroutines,
+            requests=limits.requests,
+            call_s=limits.work.call_s,
+            catch=limits.raises,
+            first=first,
+            number=calls,
+            time_s=2 * max(self._slot, calls * self._per_call(one)),
             most_calls=left,
         )
-        one.rounds += 1
         if isinstance(answer, Died):
+            self._count_all(left)
+            if answer.late and number > 1:
+                return True
             one.status = "failed"
             one.reason = "it did not end in time" if answer.late else f"its process {answer.how}"
-            self._count_all(left)
-            return
+            return False
         if "refused" in answer or "failed" in answer:
             one.status, one.reason = "failed", answer.get("refused") or answer["failed"]
             self._count_all(left)
-            return
-        self.calls += answer["calls"]
-        if first:
+            return False
+        if number == 1:
             one.marks = answer["fingerprints"]
-        self._overheads.append(self._note(one, answer, number))
+        self._note(one, answer, number)
+        marks = answer["fingerprints"]
+        if set(marks) == {"raised"} and {*limits.marks[: len(marks)]} != {"raised"}:
+            one.status, one.reason = "failed", answer["raised"][0][1]
+        return False
 
-    def _note(self, one: CandidateState, answer: dict[str, Any], round_number: int) -> float:
-        """Adds a process's passes to what is known; returns what it took besides them and the pool."""
+    def _note(self, one: CandidateState, answer: dict[str, Any], number: int) -> None:
+        """Adds what a process measured to what is known."""
+        passes = [(calls, wall) for calls, wall in answer["passes"]]
         one.interpreter = answer["interpreter"]
-        before, after = answer["before"], answer["after"]
-        calls = sum(number for number, _ in answer["passes"])
-        seconds = max(after["at_s"] - before["at_s"], 1e-9)
-        one.starts.append(answer["start_s"])
-        one.start_cpu.append(answer["started"]["cpu_s"] - answer["first"]["cpu_s"])
-        for number, wall in answer["passes"]:
-            one.per_call.append(wall / number)
-            total = max(answer["start_s"] + wall / number * self._limits.requests, 1e-9)
-            one.totals.setdefault(round_number, []).append(total)
-        one.calls += calls
-        one.cpu.append((after["cpu_s"] - before["cpu_s"]) / seconds)
-        one.switches.append(max(0, after["switches"] - before["switches"]) / calls)
-        one.latencies += [took for took, _ in answer["timings"]]
-        if own := [used for _, used in answer["timings"] if used is not None]:
-            one.own_cpu_call.append(fmean(own))
+        one.rounds[number] = estimate(answer["start_s"], passes, self._limits.requests)
+        self.raised |= dict(answer["raised"])
+        self.calls += answer["calls"]
+        one.calls += sum(calls for calls, _ in passes)
+        one.latencies += answer["timings"]
         if answer["memory_kib"]:
             one.memory.append(answer["memory_kib"])
-        one.cpu_call.append((after["cpu_s"] - before["cpu_s"]) / calls)
+        first, before, after = answer["first"], answer["before"], answer["after"]
+        warm = sum(calls for calls, _ in passes[1:])
+        if warm and sum(wall for _, wall in passes[1:]) > SHORTEST_S:
+            used = after["cpu_s"] - before["cpu_s"]
+            one.cpu.append(used / max(after["at_s"] - before["at_s"], 1e-9))
+            one.cpu_call.append(used / warm)
         since, now = (
             other_load.Reading(at_s=r["at_s"], idle_s=r["idle_s"] or 0.0, own_s=r["cpu_s"])
-            for r in (answer["first"], after)
+            for r in (first, after)
         )
-        if after["idle_s"] is not None and now.at_s - since.at_s >= other_load.WINDOW_S:
+        if after["idle_s"] is not None:
             share = other_load.share(since, now, len(os.sched_getaffinity(0)))
-            one.foreign += [share] * len(answer["passes"])
-        passes_s = sum(wall for _, wall in answer["passes"])
-        took: float = answer["elapsed_s"] - answer["start_s"] - passes_s - answer["latency_s"]
-        return max(took, 0.0)
+            one.foreign.append((now.at_s - since.at_s, share))
+        took = answer["elapsed_s"] - answer["start_s"] - sum(wall for _, wall in passes)
+        self._overheads.append(max(took, 0.0))
 
     def _count_all(self, allowed: int) -> None:
         """A process that gave no answer may have made all the calls that it was allowed."""
         if self._limits.most_calls < UNBOUNDED:
             self.calls += allowed
 
+    # what comes next
+
     def _compare_results(self, states: list[CandidateState]) -> None:
         """Which ways came to other results than calls in turn; nothing is said where those vary."""
         sequential = states[0].marks
-        self.varies = sequential != self._limits.marks[: len(sequential)]
+        known = self._limits.marks[: len(sequential)]
+        self.varies = sequential[: len(known)] != list(known)
         for one in states[1:]:
             other = sum(a != b for a, b in zip(one.marks, self._limits.marks, strict=False))
             if one.runs and other and not self.varies:
                 one.status = "wrong"
                 one.reason = f"{other} of {len(one.marks)} results are not those of calls in turn"
 
-    def _survivors(self, sequential: CandidateState, states: list[CandidateState]) -> list[CandidateState]:
-        """Sequential, and the faster half of the others that were in the last round."""
-        last = max(one.rounds for one in states)
-        others = sorted(
-            (one for one in states[1:] if one.runs and one.rounds == last), key=lambda one: one.total
-        )
-        keep = max(2, -(-len(others) // 2))
-        kept = others[:keep]
+    def _survivors(self, states: list[CandidateState], last: int) -> list[CandidateState]:
+        """Sequential, and the faster half of the others that were in the last round: fewer, if two more
+        rounds of these do not fit. Another interpreter is never the choice, and needs no second round."""
+        sequential = states[0]
+
+        def slower(one: CandidateState) -> float:
+            return 1 / gain(sequential.by_round, one.by_round)
+
+        others = [
+            one for one in states[1:]
+            if one.runs and last in one.rounds and one.way.kind != "free-threaded"
+        ]  # fmt: skip
+        others.sort(key=slower)
+        keep = max(KEPT, -(-len(others) // 2))
         # a way that cannot be told from the best is not given up for its place alone
-        kept += [one for one in others[keep:] if kept and one.total < 1.05 * kept[0].total]
-        return [sequential, *kept]
+        while keep < len(others) and slower(others[keep]) < 1.05 * slower(others[0]):
+            keep += 1
+        more = max(FEWEST_ROUNDS - last, 1)
+        while keep > 1 and more * self._cost([sequential, *others[:keep]]) > self._left():
+            keep -= 1
+        return [sequential, *others[:keep]]
 
     def _is_clear(self, running: list[CandidateState]) -> bool:
-        """Whether more passes would hardly change the answer."""
-        if len(running) == 1:
-            return running[0].passes >= FEWEST_PASSES
-        if any(len(one.totals) < FEWEST_ROUNDS for one in running):
+        """Whether more rounds would hardly change the answer."""
+        if any(len(one.rounds) < FEWEST_ROUNDS for one in running):
             return False
-        if all(len(one.totals) >= MOST_ROUNDS for one in running):
+        if len(running) == 1 or all(len(one.rounds) >= MOST_ROUNDS for one in running):
             return True
-        best, *others = sorted(running, key=lambda one: one.total)
-        losses = (
-            expected_loss(best.total / one.total, versus(best.by_round, one.by_round)) for one in others
-        )
+        base = running[0].by_round
+        best, *others = sorted(running, key=lambda one: 1 / gain(base, one.by_round))
+        losses = []
+        for one in others:
+            off = error(best.by_round, one.by_round, base)
+            slower = gain(base, one.by_round) / gain(base, best.by_round)
+            losses.append(expected_loss(slower, off) if off is not None else 1.0)
         return max(losses) < SETTLED

@@ -5,14 +5,24 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import NoReturn
 
-import click
-from click.core import ParameterSource
+# Ctrl-C ends the command without a traceback, also while it is loading: there is nothing yet to be ended
+with ExitStack() as _loading:
+    if (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    ):
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        _loading.callback(signal.signal, signal.SIGINT, signal.default_int_handler)
+    import click
+    from click.core import ParameterSource
 
-from fairlead.cli.root import root
-from fairlead.errors import FairleadError, RunInterruptedError, UsageError
+    from fairlead.cli.root import root
+    from fairlead.errors import FairleadError, RunInterruptedError, UsageError
 
 __all__ = ["main"]
 

@@ -30,6 +30,9 @@ def shown(things: str = "samples") -> Iterator[Callable[[RunProgress], None]]:
         task = bar.add_task("", total=None)
 
         def show(progress: RunProgress) -> None:
+            if progress.said:
+                bar.console.print(progress.said, highlight=False, markup=False)
+                return
             total = progress.used_s + progress.left_s
             bar.update(
                 task,
@@ -61,7 +64,9 @@ class _Lines:
         self._next_s = 0.0
 
     def __call__(self, progress: RunProgress) -> None:
-        if time.monotonic() >= self._next_s:
+        if progress.said:
+            click.echo(f"{self._begin}{progress.said}", err=True)
+        elif time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + _EVERY_S
             click.echo(f"{self._begin}{_words(progress, self._things)}", err=True)
 

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from typing import Any
 
-from fairlead.lab.catalogue import registry
+from fairlead.lab.catalogue import checks, registry
 from fairlead.lab.catalogue.interpreters import Discovery, discover
 from fairlead.lab.catalogue.registry import Experiment
 from fairlead.lab.isolation import subprocess_runner
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run.environment import environment
-from fairlead.lab.run.yield_cost import yield_probe
+from fairlead.lab.run.pilots import yield_probe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ def examine(stop: Stop) -> Examination:
     """
     discovery = discover(stop=stop)
     refused = subprocess_runner.real_time_refused()
-    policies = [policy for policy in registry.POLICIES if policy != "rr" or refused is None]
+    policies = [policy for policy in checks.POLICIES if policy != "rr" or refused is None]
     return Examination(
         machine=environment(),
         discovery=discovery,

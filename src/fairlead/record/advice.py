@@ -15,7 +15,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from fairlead.errors import OutputError, RecordError
 
-SCHEMA = 4
+SCHEMA = 5
 """Of the file; a reader refuses a newer one."""
 
 Kind = Literal["sequential", "threads", "processes", "interpreters", "async", "free-threaded"]
@@ -75,72 +75,55 @@ class Candidate:
     reason: str | None = None
     """Why it was refused, how it failed, or what is wrong with its results."""
     total_s: float | None = None
-    """Median time of all the calls over ``rounds``, the start of the pool counted; computed from ``start_s``
-    and ``call_s`` where not all were made."""
+    """Time of all the calls, starts and first calls counted: that of calls in turn divided by ``speedup``. It
+    is ``start_s`` + ``once_s`` + requests x ``call_s``."""
     rounds: tuple[tuple[int, float], ...] = ()
-    """(number, seconds) of each round that it was measured in, with a process of its own: the median of its
-    passes."""
+    """(number, seconds of all the calls) of each round that it was measured in, with a process of its own."""
     speedup: float | None = None
-    """Against sequential, paired by round; ``low`` and ``high`` bound it at 95 %, from three rounds on."""
+    """Against calls in turn: the median of the ratios of the rounds that both ran in; ``low`` and ``high``
+    bound it at 95 %, from three rounds on."""
     low: float | None = None
     high: float | None = None
     start_s: float | None = None
-    """From asking for the pool until every worker had loaded the function."""
+    """From asking for the pool until every worker had loaded the function, and its end."""
+    once_s: float | None = None
+    """What the workers' first calls take longer than others: imports and caches."""
     call_s: float | None = None
-    """Median of a pass's time divided by its calls, without the start."""
-    passes: int = 0
+    """Between the ends of two calls."""
     calls: int = 0
-    """In all its measured passes."""
+    """In all its processes."""
     cpu: float | None = None
     """Cores kept busy during the passes: 1.93 of 2."""
     cpu_call_s: float | None = None
     """Processor time of a call, the pool's own share counted."""
     memory_kib: float | None = None
     """The most of all its processes together, shared pages counted once (Pss)."""
-    switches: float | None = None
-    """Context switches a call."""
     p50_s: float | None = None
     """Median time of a single call, from its begin in its worker to its end."""
     p99_s: float | None = None
     """What 99 of 100 calls take at most; None where fewer than a hundred were timed."""
     foreign: float | None = None
     """The share of the cores that other programs took meanwhile."""
-    alone_s: float | None = None
-    """What ``total_s`` would be on a machine left alone, worked out from processor time; None where other
-    programs left it alone."""
-    alone_start_s: float | None = None
-    alone_call_s: float | None = None
-    """What ``start_s`` and ``call_s`` would be there: the parts of ``alone_s``."""
 
     @property
-    def parts(self) -> tuple[float, float] | None:
-        """(seconds of the start, seconds of a call) that its time is made of: ``alone_s`` if it is known."""
-        if self.alone_start_s is not None and self.alone_call_s is not None:
-            return self.alone_start_s, self.alone_call_s
-        return None if self.start_s is None or self.call_s is None else (self.start_s, self.call_s)
+    def parts(self) -> tuple[float, float]:
+        """(seconds once, seconds a call) that its time is made of.
+
+        Raises:
+            ValueError: it was not measured.
+        """
+        if self.start_s is None or self.once_s is None or self.call_s is None:
+            raise ValueError("not measured")
+        return self.start_s + self.once_s, self.call_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """How many calls a second a kind makes, over its workers, and the law through that.
-
-    throughput(n) = ``one`` n / (1 + ``alpha`` (n - 1) + ``beta`` n (n - 1)): the universal scalability law
-    (N. Gunther, 1993); with ``beta`` zero it is Amdahl's.
-    """
+    """How many calls a second a kind makes, over its workers."""
 
     kind: Kind
     points: tuple[tuple[int, float], ...]
-    """(workers, calls a second)."""
-    law: Literal["amdahl", "usl", "none"]
-    one: float | None = None
-    alpha: float | None = None
-    """The share that does not get faster with more workers."""
-    beta: float | None = None
-    """What each pair of workers costs the others."""
-    best_workers: float | None = None
-    """Where the law has its peak; None: further than it can be told."""
-    limit: float | None = None
-    """The speed-up over one worker that no number of workers gets beyond, by the law."""
+    """(workers, calls a second), starts and first calls not counted; calls in turn are one worker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,15 +133,15 @@ class Pick:
     kind: Kind
     workers: int
     speedup: float | None
-    """That of the candidate; where it is ``estimated``, worked out from ``alone_s``."""
+    """That of the candidate, and its bounds."""
     low: float | None
-    """``low`` and ``high`` are None where it is estimated, and with fewer than three rounds."""
     high: float | None
-    estimated: bool
     break_even: float | None
-    """Calls that win back the start of the pool; None without a pool, or where they are not known."""
-    loss: float
-    """What taking this rather than the best of the others is expected to cost, as a share of the time."""
+    """Calls from which on a pool is worth having: the choice, or the first of the pools where there is none.
+    None: no number of calls makes one of them worth it."""
+    loss: float | None
+    """What taking this rather than the best of the others is expected to cost, as a share of the time. None
+    with fewer than three rounds: it is not known."""
     reasons: tuple[str, ...]
 
 
@@ -252,8 +235,6 @@ def headline(advice: Advice) -> str:
     gain = ""
     if pick.speedup is not None and pick.low is not None and pick.high is not None:
         gain = f": {pick.speedup:.1f}x ({pick.low:.1f} to {pick.high:.1f})"
-    elif pick.speedup is not None and pick.estimated:
-        gain = f": about {pick.speedup:.1f}x on a machine left alone"
     elif pick.speedup is not None:
         gain = f": {pick.speedup:.1f}x"
     return f"{NAMES[pick.kind]}, {count}{gain}"

@@ -1,4 +1,4 @@
-"""A battle for the GIL, event by event: what the lab's experiment ``gil.trace`` leaves in a sample."""
+"""A battle for the GIL, event by event: what the lab's ``gil.trace`` and ``gil.battle`` leave in a sample."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-EventKind = Literal["want", "request", "take", "drop", "forced drop", "hand-over"]
+EventKind = Literal["want", "request", "take", "drop", "forced drop", "hand-over", "busy"]
 """want: it begins to wait. request: it asks the holder to drop. take: it has the GIL. drop: it lets go by
-itself. forced drop: after a request. hand-over: the waiter has it now."""
+itself. forced drop: after a request. hand-over: the waiter has it now. busy: it was woken and finds it taken,
+before Python 3.2."""
 
 EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
 
@@ -25,7 +26,7 @@ class TraceEvent:
     other: int | None
     """Index of the thread that it concerns: the holder for a want or a request, the next for a hand-over."""
     value_us: float
-    """For how long it waited (request, take) or held (drop)."""
+    """For how long it waited (request, take, busy) or held (drop)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-SCHEMA = 1
+SCHEMA = 2
 
 Goal = Literal["p99", "rate", "time"]
 """What is compared: the 99th percentile of the latency, requests a second, or how long the load took."""
@@ -56,7 +56,8 @@ class ServerCandidate:
     memory_kib: float | None = None
     """Of all its processes together at the end of the load, shared pages counted once (Pss)."""
     gain: float | None = None
-    """How many times as good as the first way, paired by round; ``low`` and ``high`` bound it at 95 %."""
+    """How many times as good as the first way: the median of the rounds. ``low`` and ``high`` bound it at
+    95 %."""
     low: float | None = None
     high: float | None = None
 
@@ -78,8 +79,9 @@ class ServerAdvice:
     """The share of the cores that others took meanwhile, the load generator not counted."""
     choice: int
     """The place in ``candidates``; the first is how the server is run now."""
-    loss: float
-    """What taking the choice rather than the best of the others is expected to cost, as a share."""
+    loss: float | None
+    """What taking the choice rather than the best of the others is expected to cost, as a share. None with
+    fewer than three rounds: it is not known."""
     command: str
     """The choice as a command."""
     candidates: tuple[ServerCandidate, ...]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal
 
+from fairlead.record.document import Document
 from fairlead.record.gil_trace import GilTrace
 
 Verdict = Literal["settled", "open", "contradicts the source"]
@@ -380,6 +381,8 @@ class Summary:
     conditions: Conditions = Conditions()
     again: dict[str, str] = field(default_factory=dict)
     """By the names of experiments and of groups of them: the command that measures the same once more."""
+    documents: tuple[Document, ...] = ()
+    """Those that show what one of the experiments measures."""
     runs: int = 1
     """How many runs the samples come from."""
     problems: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.lab.run.hardware import hardware
+from fairlead.lab.run.environment import hardware
 
 pytestmark = pytest.mark.ends
 

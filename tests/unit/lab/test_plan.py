@@ -36,7 +36,8 @@ def test_plan_of_the_whole_catalogue_and_what_cannot_be_run_is_skipped() -> None
 
 def test_plan_gives_every_parameter_to_the_probe_and_the_users_before_its_own() -> None:
     (one,) = planned(RunOptions(ids=("square.mutex",)))
-    assert one.params == {"work": "sleep0", "scheduler": "off", "policy": "other", "cores": "all"}
+    usual = {"work": "sleep0", "gil": "as built", "scheduler": "off"}
+    assert one.params == usual | {"policy": "other", "cores": "all"}
     assert one.cpus == (2, 3, 5)
     (one,) = planned(RunOptions(ids=("square.mutex",), sizes=(7, 8), work="spin", cpus=(5,), budget_s=9.0))
     assert (one.sizes, one.params["work"], one.cpus) == ((7, 8), "spin", (5,))
@@ -93,6 +94,12 @@ def test_plan_takes_a_parameter_for_those_that_have_it_and_a_variant_by_its_labe
     }
     (one,) = planned(RunOptions(ids=("gil.convoy",), variants=("2 CPU threads, scheduled",)))
     assert (one.params["computing"], one.params["scheduler"]) == (2, "interactive")
+
+
+def test_budget_is_that_of_each_interpreter_that_can_measure_anything() -> None:
+    newer = replace(PYTHON, name="3.14", version="3.14.0")
+    assert make_plan(RunOptions(), [PYTHON, newer, OLD], ENVIRONMENT, None).budget_s == 2 * BUDGETS_S["quick"]
+    assert make_plan(RunOptions(budget_s=7.0), [PYTHON, newer], ENVIRONMENT, None).budget_s == 7.0
 
 
 @pytest.mark.parametrize(

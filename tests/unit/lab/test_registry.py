@@ -9,7 +9,7 @@ import pytest
 from interpreters import made
 
 from fairlead.errors import UsageError
-from fairlead.lab.catalogue import registry
+from fairlead.lab.catalogue import checks, documents, registry
 from fairlead.record.summary import Metric, Series
 from fairlead.report.common import words
 
@@ -83,6 +83,18 @@ def test_load_reads_what_the_time_is_of_and_from_which_size_on(tmp_path: Path) -
     assert (plain.value, plain.subject.value_name, plain.smallest) == (None, "elapsed", 2)
 
 
+def test_without_variants_there_is_one_for_each_way_or_a_plain_one(tmp_path: Path) -> None:
+    path = declare(tmp_path, ways="work")
+    bare = {key: value for key, value in DECLARED.items() if key != "variants"}
+    path.write_text(f"EXPERIMENT = {bare | {'ways': 'work'}!r}")
+    ways = registry.load(path).variants_for("quick")
+    assert [(one.label, one.params) for one in ways] == [("a", {"work": "a"}), ("bee", {"work": "bee"})]
+    path.write_text(f"EXPERIMENT = {bare!r}")
+    assert [(one.label, one.params, one.modes) for one in registry.load(path).variants] == [
+        ("", {}, checks.MODES)
+    ]
+
+
 CASES = {"cases": {"a-b": "A and b", "c": "C"}, "growth": False, "sizes": DECLARED["sizes"] | {"quick": [10]}}
 
 
@@ -136,9 +148,63 @@ def test_cases_have_what_is_their_own_and_share_the_rest(tmp_path: Path) -> None
     assert [metric.name for metric in first.subject.metrics] == ["speed_up"]
 
 
+def test_cases_have_variants_parameters_claims_and_work_of_their_own(tmp_path: Path) -> None:
+    claim = {"topic": "t", "of": {}, "over": {}, "more_than": 1, "says": "a", "otherwise": "b"}
+    own = {
+        **WAYS["cases"]["a-b"],
+        "parameters": {"steps": {"default": 2, "choices": [1, 2, 4], "help": "how far"}},
+        "claims": [claim | {"topic": "own"}],
+        "calibrated": {"parameter": "steps", "seconds": 0.5},
+    }
+    variants = [*WAYS["variants"], {"label": "c only", "params": {}, "modes": ["full"], "cases": ["c"]}]
+    changes = {**WAYS, "cases": {"a-b": own, "c": "C"}, "claims": [claim], "variants": variants}
+    first, second = registry.load(declare(tmp_path, **changes)).cases.values()
+    assert list(first.parameters) == ["case", "method", "steps"]
+    assert [one.topic for one in first.claims] == ["t", "own"]
+    assert first.calibrated == registry.Calibration(parameter="steps", seconds=0.5)
+    assert [one.label for one in first.variants] == [""]
+    assert ([one.label for one in second.variants], second.calibrated) == (["", "c only"], None)
+    assert list(second.parameters) == ["case", "method"]
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"parameter": "stesp", "seconds": 1}, "unknown calibrated parameter 'stesp': one of work"),
+        (
+            {"parameter": "work", "seconds": 1},
+            "the choices of 'work', which is calibrated, are numbers that rise",
+        ),
+        ({"parameter": "steps", "seconds": 0}, "seconds of calibrated is above 0"),
+        ({"parameter": "steps", "seconds": 1, "of": {"x": 1}}, "has no parameter 'x'"),
+        ({"parameter": "steps"}, "seconds"),
+    ],
+)
+def test_work_that_cannot_be_calibrated_is_refused(
+    tmp_path: Path, change: dict[str, Any], fault: str
+) -> None:
+    steps = {"steps": {"default": 2, "choices": [1, 2, 4], "help": "how far"}}
+    with pytest.raises(UsageError, match=fault):
+        registry.load(declare(tmp_path, parameters=DECLARED["parameters"] | steps, calibrated=change))
+
+
+def test_work_is_calibrated_on_an_experiment_that_there_is_with_the_same_parameter() -> None:
+    known = registry.catalogue()
+    found = {name: how for name, one in known.items() if (how := one.calibrated)}
+    assert {name.partition("-")[0] for name in found} == {"models.cpu", "models.mixed", "party.nbody"}
+    for name, how in found.items():
+        there = known[how.of.get("experiment", name)]
+        assert there.parameters[how.parameter] == known[name].parameters[how.parameter]
+        there.check_params({key: value for key, value in how.of.items() if key != "experiment"})
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
+        (
+            {"variants": [{"label": "", "params": {}, "modes": [], "cases": ["b"]}]},
+            "unknown case of a variant 'b'",
+        ),
         ({"ways": "metod"}, "ways 'metod' is no parameter"),
         ({"base": "lone"}, "unknown base 'lone': one of alone, threads"),
         ({"cases": {"a": {"titel": "A"}}}, r"unknown key of a case 'titel' \(did you mean title\?\)"),
@@ -215,6 +281,7 @@ def test_every_published_figure_belongs_to_a_variant_and_a_metric_of_its_experim
     squares = [row for row in rows if row.startswith("square.")]
     assert len(squares) == 12 * 9
     assert sum(row.split(",")[0].startswith("models.") and ",elapsed," in row for row in rows) == 54
+    shown = [one for name in documents.documents() for one in registry.select([f"document:{name}"])]
     for experiment in known.values():
         own = {metric.name for metric in experiment.subject.metrics}
         own |= {"elapsed", "cpu_percent", "max_rss_kb"}
@@ -225,7 +292,8 @@ def test_every_published_figure_belongs_to_a_variant_and_a_metric_of_its_experim
             usual = {name: {p.default, p.quick} for name, p in experiment.parameters.items()}
             measured = [
                 one
-                for one in experiment.variants
+                for its in (experiment, *(one for one in shown if one.id == experiment.id))
+                for one in its.variants
                 if all(
                     value == one.params[name]
                     if name in one.params
@@ -234,6 +302,37 @@ def test_every_published_figure_belongs_to_a_variant_and_a_metric_of_its_experim
                 )
             ]
             assert measured, f"no variant of {experiment.id} measures {reference.variant}"
+
+
+@pytest.mark.parametrize(
+    ("cores", "machine", "ratio"),
+    [(1, "1 core", 9.42 / 9.80), (2, "2 cores", 11.55 / 7.68), (3, "2 cores", 11.55 / 7.68),
+     (8, "10 cores", 11.38 / 2.62), (128, "10 cores", 11.38 / 2.62)],
+)  # fmt: skip
+def test_of_all_published_machines_a_claim_is_held_against_the_one_with_as_many_cores(
+    cores: int, machine: str, ratio: float
+) -> None:
+    known = registry.catalogue()
+    names = ("models.cpu-sequential", "models.cpu-process-pool")
+    one, other = (
+        [
+            reference
+            for reference in registry.of_machine(known[name].subject, cores).references
+            if reference.metric == "elapsed" and reference.variant["cores"] == "all"
+        ]
+        for name in names
+    )
+    assert [reference.label.split(", ")[1] for reference in (*one, *other)] == [machine] * 2
+    assert one[0].points[0][1] / other[0].points[0][1] == pytest.approx(ratio)
+    # figures that are about one core are so on any machine, and those of squares about two interpreters
+    of_one = [
+        r
+        for r in registry.of_machine(known[names[0]].subject, cores).references
+        if r.variant["cores"] == "one" and r.metric == "elapsed"
+    ]
+    assert [r.label.split(", ")[1] for r in of_one] == ["1 core"]
+    square = known["square.mutex"].subject
+    assert registry.of_machine(square, cores).references == square.references
 
 
 @pytest.mark.parametrize("broken", ["group.one-thing,,x,elapsed,s,1", "group.one-thing,,x,elapsed,miles,1,1"])
@@ -371,7 +470,7 @@ def test_catalogue_is_whole_and_every_entry_explains_itself() -> None:
         assert len(experiment.subject.explanation) > 200
         if experiment.id.startswith("square."):
             assert experiment.subject.references, "squares have been measured before"
-        for mode in registry.MODES:
+        for mode in checks.MODES:
             assert experiment.variants_for(mode)
 
 
@@ -385,13 +484,15 @@ def test_experiments_of_a_claim_measure_the_same_figures_with_the_same_parameter
     ]
     assert {one.id for one, _ in pairs} >= {name for name in known if name.startswith("cured.")}
     for one, other in pairs:
-        # switches a turn are of the square's own turns
-        figures, others = ({m for m in e.subject.metrics if m.name != "per_turn"} for e in (one, other))
+        # turns are of the square's own schedule, and so are its switches a turn
+        own = {"per_turn", "turns", "quickest_s"}
+        figures, others = ({m for m in e.subject.metrics if m.name not in own} for e in (one, other))
         assert figures == others, f"{one.id} and {other.id} have columns that cannot be compared"
         for name, parameter in one.parameters.items():
             theirs = other.parameters[name]
-            assert (parameter.default, parameter.choices) == (theirs.default, theirs.choices)
-        for mode in registry.MODES:
+            assert parameter.default == theirs.default
+            assert set(parameter.choices) <= set(theirs.choices)
+        for mode in checks.MODES:
             assert set(one.sizes[mode]) <= set(other.sizes[mode]), f"{one.id} {mode}: nothing to compare with"
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -66,7 +68,7 @@ class Bench:
         self, cell: PlannedCell, interpreter: Interpreter, environment: dict[str, Any], mark: str, stop: Stop
     ) -> Sample | None:
         number = len(self.measured)
-        assert mark.startswith(self.plan.run)
+        assert mark.startswith((self.plan.run, *self.plan.later))
         self.at.get(number, lambda: None)()
         if stop.signum is not None:
             return None
@@ -102,7 +104,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     made = Bench(tmp_path / "run")
     runner.begin(made.plan, made.directory)
     yield made
-    keys = [(s.params.get("n"), s.round, s.status) for s in made.samples()]
+    keys = [(s.run, str(s.params), s.round, s.status) for s in made.samples()]
     assert len(keys) == len(set(keys)), "a sample was taken twice"
 
 
@@ -197,6 +199,51 @@ def test_run_series_that_cannot_run_is_recorded_once_with_its_reason(bench: Benc
     assert bench.run().samples == 0
     (sample,) = bench.samples()
     assert (sample.status, sample.reason, "n" in sample.params) == ("skipped", "refused here", False)
+
+
+def test_runs_follow_one_another_each_with_its_own_budget_and_name(bench: Bench) -> None:
+    bench.plan = replace(bench.plan, budget_s=20.0, later=("4567", "89ab"))
+    bench.plan.save(bench.directory)
+    assert bench.run().samples == 60
+    assert [s.run for s in bench.samples()] == [name for name in ("0123", "4567", "89ab") for _ in range(20)]
+    assert [p.said for p in bench.told if p.said.startswith("run ")] == [f"run {k} of 3" for k in (1, 2, 3)]
+
+
+def test_runs_stopped_in_the_second_are_continued_there(bench: Bench) -> None:
+    bench.plan = replace(bench.plan, budget_s=20.0, later=("4567",))
+    bench.plan.save(bench.directory)
+    bench.at[30] = lambda: os.kill(os.getpid(), signal.SIGINT)
+    with pytest.raises(RunInterruptedError, match="30 samples kept"):
+        bench.run()
+    bench.at.clear()
+    bench.plan = continued(bench.directory, ENVIRONMENT)
+    assert bench.run().samples == 40
+    assert Counter(s.run for s in bench.samples()) == {"0123": 20, "4567": 20}
+
+
+def test_run_that_is_continued_says_what_it_had_left_and_when_that_is_too_little(bench: Bench) -> None:
+    bench.plan = replace(bench.plan, budget_s=20.0)
+    bench.run()
+    assert [p.said for p in bench.told if p.said] == []
+    bench.run()
+    used, nothing = [p.said for p in bench.told if p.said]
+    assert used == "20 s of the budget of 20 s were used, 0 s are left"
+    assert nothing == "nothing was measured: 0 s do not suffice; give a larger --budget"
+    bench.told.clear()
+    bench.plan = replace(bench.plan, budget_s=30.0)
+    bench.run()
+    assert [p.said for p in bench.told if p.said] == ["20 s of the budget of 30 s were used, 10 s are left"]
+
+
+def test_run_says_what_the_budget_leaves_open_before_it_goes_on(bench: Bench) -> None:
+    (one,) = bench.plan.series
+    others = [replace(one, params=one.params | {"work": work}) for work in ("sleep0", "yield", "spin")]
+    bench.plan = replace(bench.plan, budget_s=14.0, series=tuple(others))
+    bench.run()
+    (said,) = [index for index, p in enumerate(bench.told) if p.said]
+    assert re.match(r"14 s are too few for \d of 3 ", bench.told[said].said)
+    assert all(p.round == 0 for p in bench.told[:said])
+    assert all(p.round > 0 for p in bench.told[said + 1 :])
 
 
 def test_run_into_a_directory_of_another_run_is_refused(bench: Bench) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import random
 import re
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
+from interpreters import made
 from samples import planned, sample
 
-from fairlead.lab.run.plan import PlannedSeries
+from fairlead.lab.run.plan import PlannedSeries, RunOptions, make_plan
+from fairlead.lab.run.questions import questions
 from fairlead.lab.run.sampling import AT_MOST, ENOUGH, PlannedSample, SampleOrder
 from fairlead.record.sample import SampleStatus
 
@@ -132,6 +135,90 @@ def test_order_says_the_time_or_the_budget_that_it_would_take() -> None:
     again = Drive(lines, int(more), lambda *_: 1.0).go()
     assert len(refused) > 10
     assert [planned.skip for planned in again.planned if planned.skip] == []
+
+
+def models(budget_s: float, *interpreters: str) -> Drive:
+    """A quick run of two families whose samples take a second or so, as on a quiet machine."""
+    pythons = [made(f"{name}.0", name=name) for name in interpreters]
+    options = RunOptions(ids=("models.io", "models.cpu"), mode="quick")
+    lines = make_plan(options, pythons, {"affinity": [0, 1]}, None).series
+    return Drive(
+        lines,
+        budget_s,
+        cost=lambda one, _n: 1.2 if one.experiment.endswith("-sequential") else 0.6,
+        noise=0.1,
+    )
+
+
+def test_budget_is_spent_claim_by_claim_over_all_interpreters() -> None:
+    names = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
+    drive = models(90.0, *names).go()
+    taken = Counter(
+        (t.cell.series.experiment, t.cell.series.interpreter) for t in drive.planned if not t.skip
+    )
+    # main claims come first, and the first of them is settled everywhere before others get a second look
+    for way in ("sequential", "async"):
+        assert all(taken[f"models.io-{way}", name] >= ENOUGH for name in names)
+    assert drive.seen(0)[: 2 * len(names)] == [(name, 10) for name in names for _ in range(2)]
+    assert drive.now <= 90.0
+    said = drive.order.shortfall() or ""
+    assert re.match(
+        r"90 s are too few for \d+ of \d+ claims, --budget \d+s would do: fewer than 5 samples of", said
+    )
+    (more,) = re.findall(r"--budget (\d+)s", said)
+    whole = models(float(more), *names).go()
+    assert whole.order.shortfall() is None
+    assert not whole.skips()
+
+
+def quiet_s(one: PlannedSeries, n: int) -> float:
+    """What a sample of models takes on two quiet cores: one task after another 0.1 s of waiting, or 0.15 s of
+    computing, the most that is chosen; and 0.25 s to start an interpreter and a server, 0.1 s for a pool."""
+    work, _, way = one.experiment.removeprefix("models.").partition("-")
+    pool_s, whole_s = 0.1 * ("p" in way.partition("async-")[2] or "pool" in way), 0.15 * n
+    if work in ("io", "blocking"):
+        one_by_one = way in ("sequential", "async-one-by-one") or (work, way) == ("blocking", "async")
+        calls = n if work == "io" else n // 2
+        return 0.25 + pool_s + 0.1 * (calls if one_by_one else 1 + 4 * way.endswith("process-pool"))
+    processes = any(word in way for word in ("process", "interpreter", "loops"))
+    return 0.25 + pool_s + whole_s / (2 if processes and one.params["cores"] == "all" else 1)
+
+
+@pytest.mark.parametrize("names", [("3.13",), ("3.11", "3.13", "3.14")])
+def test_a_quick_run_of_models_has_enough_samples_of_the_sources_conclusions(names: tuple[str, ...]) -> None:
+    pythons = [made(f"{name}.0", name=name) for name in names]
+    plan = make_plan(RunOptions(ids=("models",), mode="quick"), pythons, {"affinity": [0, 1]}, None)
+    drive = Drive(plan.series, plan.budget_s, cost=quiet_s, noise=0.05).go()
+    assert drive.now <= plan.budget_s == 60 * len(names)
+    cells = [cell for sizes in drive.order.series for cell in sizes]
+    asked = questions(drive.order.series, cells)
+    conclusions = {
+        ("models.io-sequential", "models.io-async"),
+        ("models.io-sequential", "models.io-threads"),
+        ("models.cpu-sequential", "models.cpu-process-pool"),
+        ("models.cpu-sequential", "models.cpu-threads"),
+        ("models.mixed-async", "models.mixed-async-process-pool"),
+        ("models.blocking-async", "models.blocking-async-thread-pool"),
+    }
+    rounds = {
+        (sides, question.cells[0].series.interpreter): question.rounds
+        for question in asked
+        if (sides := tuple(cell.series.experiment for cell in question.cells)) in conclusions
+        and question.cells[0].series.params["cores"] == "all"
+    }
+    assert len(rounds) == len(conclusions) * len(names)
+    assert [sides for sides, count in rounds.items() if count < ENOUGH] == []
+
+
+def test_of_a_claim_all_sides_are_measured_or_none() -> None:
+    for budget_s in range(5, 60, 5):
+        drive = models(budget_s, "3.12", "3.13").go()
+        rounds = Counter(t.cell.series.experiment for t in drive.planned if not t.skip and t.round)
+        for one, other in (
+            ("models.cpu-process-pool", "models.cpu-sequential"),
+            ("models.io-async", "models.io-sequential"),
+        ):
+            assert not rounds[one] or rounds[other]
 
 
 def test_order_measures_nothing_of_a_skipped_series_or_without_a_budget() -> None:

@@ -201,7 +201,7 @@ def test_summarise_separates_interpreters_variants_and_experiments() -> None:
     ]
     assert summary.environments == 1
     assert [subject.id for subject in summary.subjects] == ["wake", "unknown.thing"]
-    assert summary.subjects[1].explanation == "This version of fairlead does not know the experiment."
+    assert "does not know the experiment" in summary.subjects[1].explanation
 
 
 def test_summarise_keeps_machines_and_cores_apart_and_names_them() -> None:

@@ -77,3 +77,34 @@ def test_system_calls_of_a_strace_table_are_summed(monkeypatch: pytest.MonkeyPat
 100.00    0.000100           2        47         3 total
 """
     assert battle.total(table) == 47
+
+
+def test_a_battle_for_the_old_gil_is_read_off_the_calls_of_futex(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(registry.DIRECTORY)
+    battle = importlib.import_module("gil_battle")
+    wait = "FUTEX_WAIT_BITSET_PRIVATE|FUTEX_CLOCK_REALTIME, 0, NULL, FUTEX_BITSET_MATCH_ANY"
+    found = battle.battle(
+        f"""
+10 1.000000 futex(0xaa, {wait} <unfinished ...>
+11 1.000001 futex(0xff, {wait} <unfinished ...>
+12 1.000010 futex(0xff, FUTEX_WAKE_PRIVATE, 1) = 1
+11 1.000020 <... futex resumed>) = 0
+11 1.000030 futex(0xff, {wait}) = -1 EAGAIN (Resource temporarily unavailable)
+11 1.000040 futex(0xff, {wait} <unfinished ...>
+12 1.000050 futex(0xff, FUTEX_WAKE_PRIVATE, 1 <unfinished ...>
+11 1.000060 <... futex resumed>) = 0
+12 1.000061 <... futex resumed>) = 1
+12 1.000070 futex(0xff, {wait} <unfinished ...>
+11 1.000080 futex(0xff, FUTEX_WAKE_PRIVATE, 1) = 1
+12 1.000090 <... futex resumed>) = 0
+12 1.000100 +++ exited with 0 +++
+"""
+    )
+    assert found["metrics"] == {"acquired": 2, "failed": 2, "failed_in_a_row": 2}
+    assert found["counts"] == {"want": 2, "busy": 2, "take": 2, "drop": 3, "switch": 1}
+    shown = [(round(at), kind, thread) for at, kind, thread, _, _ in found["events"]]
+    assert shown == [
+        (0, "want", 0), (9, "drop", 1), (19, "busy", 0), (29, "busy", 0), (49, "drop", 1), (59, "take", 0),
+        (69, "want", 1), (79, "drop", 0), (89, "take", 1),
+    ]  # fmt: skip
+    assert [round(value) for _, kind, _, _, value in found["events"] if kind == "take"] == [59, 20]

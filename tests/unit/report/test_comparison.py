@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json as json_module
 import random
 import re
@@ -18,7 +16,6 @@ from fairlead.lab.analysis.compare import compare
 from fairlead.record.comparison import Comparison
 from fairlead.record.summary import Summary
 from fairlead.report.common import words
-from fairlead.report.comparison import csv as comparison_csv
 from fairlead.report.comparison import html as comparison_html
 from fairlead.report.comparison import json as comparison_json
 from fairlead.report.comparison import sentences
@@ -43,7 +40,7 @@ def comparison() -> Comparison:
     return compared(run(1.5), run(2.5), run(1.5))
 
 
-FORMS = (comparison_text, comparison_html, comparison_json, comparison_csv)
+FORMS = (comparison_text, comparison_html, comparison_json)
 
 
 def rows(page: str) -> dict[tuple[int, str], str]:
@@ -126,7 +123,6 @@ def test_runs_without_a_common_cell_are_said_to_be() -> None:
     assert "nothing can be compared." in comparison_text.render(bare)
     assert "nothing can be compared." in comparison_html.render(bare)
     assert json_module.loads(comparison_json.render(bare))["series"] == []
-    assert len(comparison_csv.render(bare).splitlines()) == 1
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -155,7 +151,7 @@ def test_hostile_names_stay_text(form: ModuleType, comparison: Comparison) -> No
     assert form is not comparison_html or "<script" not in page
 
 
-def test_page_json_and_csv_have_every_run_and_every_cell(comparison: Comparison) -> None:
+def test_page_and_json_have_every_run_and_every_cell(comparison: Comparison) -> None:
     page = comparison_html.render(comparison)
     for one in comparison.runs:
         assert one.name in page
@@ -174,10 +170,3 @@ def test_page_json_and_csv_have_every_run_and_every_cell(comparison: Comparison)
     expected = [(c.n, c.run, c.ratio, c.p, c.change, c.within) for c in comparison.series[0].cells]
     keys = ("n", "run", "ratio", "p", "change", "within")
     assert [tuple(cell[key] for key in keys) for cell in series["cells"]] == expected
-    table = list(csv.DictReader(io.StringIO(comparison_csv.render(comparison), newline="")))
-    cells = comparison.series[0].cells
-    assert [(row["n"], row["run"], float(row["ratio"]), row["change"]) for row in table] == [
-        (str(cell.n), cell.run, cell.ratio, cell.change) for cell in cells
-    ]
-    assert {row["run_name"] for row in table} == {"runs/1", "runs/2"}
-    assert {row["base_on"] for row in table} == {"CPython 3.13.0"}

@@ -42,6 +42,8 @@ def test_figures_of_an_experiment_have_columns_of_their_own() -> None:
     figures = [text for tag, text in page.texts if tag == "td"]
     for figure in ("2,500/s", "5.10 ms", "900 KiB", "98 %", "x1.80"):
         assert figures.count(figure) == 3, "once for each size"
+    page = Page(html.render(summaries.with_metrics(metrics={})))
+    assert "rate" not in [text for tag, text in page.texts if tag == "th"], "nothing stands in its column"
 
 
 class Page(HTMLParser):
@@ -313,3 +315,28 @@ def test_colours_stand_out_from_the_background(theme: dict[str, str]) -> None:
     assert {name: contrast(theme[name], theme["ground"]) >= 3 for name in marks} == dict.fromkeys(marks, True)
     assert contrast(theme["on-new"], theme["new"]) >= 4.5
     assert contrast(theme["ink"], theme["turn"]) >= 4.5
+
+
+def test_no_line_ends_within_an_option_or_a_date(source: str) -> None:
+    whole = re.findall(r'<span class="whole">([^<]+)</span>', source)
+    text = re.sub(
+        r"<(style|meta)[^>]*>.*?</style>|<[^>]+>", "", source.partition("<body>")[2], flags=re.DOTALL
+    )
+    assert whole.count("--budget") == text.count("--budget") > 0
+    assert "2026-03-02" in whole
+
+
+def test_every_line_of_a_curve_is_in_its_legend(summary: Summary) -> None:
+    roster = names.Roster(summary.series)
+    mutex = [one for one in summary.series if one.experiment == "square.mutex"]
+    panel = curves.panel("p", summary.subjects[0], mutex, roster)
+    assert panel is not None
+    drawn = plot.svg(panel, "label")
+    said = re.findall(r'<g class="legend".*?<line class="([^"]+)".*?<text x="34">([^<]+)</text></g>', drawn)
+    assert said == [
+        *(("fit", f"{roster.of(one).label}: ours, line: {one.fit.model}") for one in mutex),
+        ("reference r0", "published: CPython, 2 cores"),
+        ("reference r1", "published: PyPy, 2 cores"),
+    ]
+    for kind, _ in said:
+        assert f'<polyline class="{kind}"' in drawn

@@ -87,7 +87,7 @@ def test_cells_fits_claims_and_conditions_are_shown_where_they_are_asked_for() -
     for series in WHOLE.series:
         for cell in (series.cells[:1] + series.cells[-1:]) if series.cells else ():
             assert words.cell(cell) in shown
-    assert "published by" in shown
+    assert "published for" in shown
 
 
 def test_figures_of_an_experiment_have_columns_of_their_own() -> None:
@@ -149,6 +149,14 @@ def test_skips_failures_notes_and_problems_are_shown_and_no_sample_is_said() -> 
     short = " ".join(text.render(both).split())
     assert "2 series incomplete (-v); 1 line could not be read" in short
     assert "holds no sample" in text.render(summaries.summary())
+
+
+def test_tables_are_shown_where_there_is_no_claim_to_show() -> None:
+    curve = summaries.series(random.Random(1))
+    page = text.render(summaries.summary(curve, environment={"kernel": "Linux 6.1.0", "fairlead": "0.1.0"}))
+    assert words.fit(curve.fit) in page
+    assert "see the tables" not in page
+    assert "\nLinux 6.1.0; CPython 3.13.0; fairlead 0.1.0, 2026-03-02\n" in page
 
 
 def test_colour_is_written_only_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import summaries
@@ -192,5 +193,44 @@ def test_units_stay_with_their_numbers_and_intervals_in_that_of_the_median() -> 
         "load", "89\u00a0%", "(5\u00a0%", "of", "samples", "above", "96\u00a0%),", "core", "speed",
         "±\u00a022\u00a0%,", "3\u00a0cores,", "1.5\u00a0ms,", "2", "of", "3",
     ]  # fmt: skip
-    assert units.interval(0.0399, 1.2, 0.0407) == "[39.9, 1200]"
-    assert units.interval(None, 1.2, 0.0407) == ""
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [
+        (9.27, 9.6, "[9.27, 9.60]"), (0.0039, 0.012, "[0.0039, 0.012]"), (5.53, 553, "[5.53, 553]"),
+        (5.52, 553, "[unknown]"), (0.0, 11971793.0, "[unknown]"), (0.0, 0.0, "[0.00, 0.00]"),
+        (None, 1.2, ""), (1.2, None, ""),
+    ],
+)  # fmt: skip
+def test_interval_of_a_ratio_is_unknown_where_its_ends_are_100_times_apart(
+    low: float | None, high: float | None, shown: str
+) -> None:
+    assert units.interval(low, high) == shown
+
+
+def test_small_ratios_keep_their_digits() -> None:
+    assert [units.factor(ratio) for ratio in (0.1, 0.0996, 0.0994, 0.00467, 2.2e-05)] == [
+        "x0.10", "x0.10", "x0.099", "x0.0047", "x0.000022",
+    ]  # fmt: skip
+    assert units.spread(1e-6, 0.2, 0.1) == "± unknown"
+
+
+@pytest.mark.parametrize(
+    ("kind", "low", "high", "verdict", "said"),
+    [
+        ("ratio", 9.27, 9.60, "settled", "settled"), ("ratio", 3.03, 553, "settled", "rough"),
+        ("ratio", 1.2, 2.4, "settled", "settled"), ("ratio", 1.2, 2.5, "settled", "rough"),
+        ("ratio", 3.03, 553, "open", "open"), ("ratio", None, None, "open", "open"),
+        ("ratio", 3.03, 553, "contradicts the source", "contrary"),
+        ("exponent", 1.85, 2.12, "settled", "settled"), ("exponent", 1.6, 2.12, "settled", "rough"),
+    ],
+)  # fmt: skip
+def test_settled_claim_of_unknown_size_is_rough(
+    kind: Any, low: float | None, high: float | None, verdict: Any, said: str
+) -> None:
+    curve = summaries.series(random.Random(1))
+    claim = summaries.ratio_claim(curve, kind=kind, low=low, high=high, verdict=verdict)
+    assert claims.sign(claim) == said
+    wide = claims.ours(replace(claim, low=0.0, high=1e6, value=3.46))
+    assert wide == {"ratio": "x3.46 [unknown]", "exponent": "n^3.46 [unknown]"}[kind]

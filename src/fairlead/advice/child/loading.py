@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.util
 import inspect
 import itertools
+import math
 import pickle
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from .calling import said
 
 MOST_ITEMS = 100_000
 """Of an iterable that does not say how many it has."""
@@ -68,32 +72,55 @@ def elsewhere(expression: str) -> tuple[str, str] | None:
     return (module, name) if colon and all(part.isidentifier() for part in parts) else None
 
 
-def spread(count: int, wanted: int) -> list[int]:
-    """``wanted`` places out of ``count``, evenly apart; all of them where that is not fewer, and again from
-    the beginning where it is more."""
-    if wanted >= count:
-        return [place % count for place in range(wanted)]
-    return [place * count // wanted for place in range(wanted)]
+def sequence(calls: int, items: int, begin: int, end: int) -> list[int]:
+    """Places of the items of calls ``begin`` to ``end``, of ``calls`` that take the items in turn.
+
+    In an order of which every part is spread evenly over all calls, and which makes no call twice.
+    """
+    step = max(1, round(calls * 0.618))
+    while math.gcd(step, calls) > 1:
+        step += 1
+    return [number * step % calls % items for number in range(begin, end)]
 
 
 def _module(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name is not None and not f"{name}.".startswith(f"{error.name}."):
-            said = f"{name} cannot be imported: it needs {error.name}, which is not installed"
+        if (package := _of_another_python(error)) is not None:
+            why = f"{name} cannot be imported: {package} is not installed for it"
+        elif error.name is not None and not f"{name}.".startswith(f"{error.name}."):
+            why = f"{name} cannot be imported: it needs {error.name}, which is not installed"
         else:
-            said = f"there is no module {name} here: name one as Python imports it, from its directory"
-        raise Refused(said) from error
+            why = f"there is no module {name} here: name one as Python imports it, from its directory"
+        raise Refused(why) from error
     except SystemExit as error:
         raise Refused(
             f"{name} ends its process (sys.exit) when it is imported: put what it does as a program under "
             "if __name__ == '__main__'"
         ) from error
     except BaseException as error:
-        raise Refused(
-            f"{name} cannot be imported: it raised {_said(error)}; mend it, or name another module"
-        ) from error
+        package = _of_another_python(error)
+        why = f"it raised {said(error)}; mend it, or name another module"
+        if package is not None:
+            why = f"{package} is not installed for it"
+        raise Refused(f"{name} cannot be imported: {why}") from error
+
+
+def _of_another_python(error: BaseException | None) -> str | None:
+    """The package that has a compiled module for other interpreters and not for this one.
+
+    What such packages say themselves are forty lines, in each another way. The cause in their chain is the
+    same: no module of a name, beside a file of that name and another suffix.
+    """
+    while error is not None:
+        names = (getattr(error, "name", None) or "").split(".") if isinstance(error, ImportError) else []
+        if len(names) > 1 and (found := importlib.util.find_spec(names[0])) is not None:
+            for place in found.submodule_search_locations or ():
+                if any(Path(place, *names[1:-1]).glob(f"{names[-1]}.*.so")):
+                    return names[0]
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def _attribute(module: Any, path: str) -> Any:
@@ -122,7 +149,7 @@ def _evaluated(expression: str, names: dict[str, Any]) -> list[Any]:
         raise
     except (SyntaxError, NameError) as error:
         raise Refused(
-            f"--items {expression!r} cannot be evaluated ({_said(error)}): write MODULE:NAME, "
+            f"--items {expression!r} cannot be evaluated ({said(error)}): write MODULE:NAME, "
             "MODULE:NAME() or an expression with the names of the function's module"
         ) from error
     except BaseException as error:
@@ -137,18 +164,14 @@ def _evaluated(expression: str, names: dict[str, Any]) -> list[Any]:
 
 
 def _not_made(expression: str, error: BaseException) -> str:
-    return f"--items {expression!r} raised {_said(error)}: give items that can be made"
+    return f"--items {expression!r} raised {said(error)}: give items that can be made"
 
 
 def _unpickled(path: str, what: str) -> Any:
     try:
         return pickle.loads(Path(path).read_bytes())
     except BaseException as error:
-        raise Refused(f"{what} cannot be loaded in another process: {_said(error)}") from error
-
-
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+        raise Refused(f"{what} cannot be loaded in another process: {said(error)}") from error
 
 
 def _a(thing: object) -> str:

@@ -3,6 +3,8 @@
 The items looked at are called twice over. State that is another after the first round and the same after the
 second is a cache; state that is another again grows with every call. The second round is also the one under
 observation: the fingerprints of the first would be counted as the function's own work.
+
+The very first call may import modules and fill caches: it is no sample of what a call takes.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from fairlead import gil
+from fairlead.advice.child.calling import Raised, said
 from fairlead.advice.child.fingerprint import fingerprint
-from fairlead.advice.child.loading import Refused, Unfit, interpreter, load_target, spread
+from fairlead.advice.child.loading import Refused, Unfit, interpreter, load_target, sequence
 from fairlead.advice.child.sending import Sending
 from fairlead.errors import FairleadError
 from fairlead.machine import run_delay_ns
@@ -56,8 +59,6 @@ def run(job: dict[str, Any], progress: Activity) -> dict[str, Any]:
         looked = _Look(job, progress, function, call, items)
         looked.first_round()
         again = looked.second_round()
-        if looked.shares["observed"] == 1:
-            looked.shares |= {"wall_s": sum(looked.times), "observed": len(looked.times)}
     for item in looked.examples:
         cannot = cannot or sending.call(item)
     for value in looked.results:
@@ -67,14 +68,16 @@ def run(job: dict[str, Any], progress: Activity) -> dict[str, Any]:
         refusals = sending.refusals([*looked.examples, *looked.results])
     first, second, third = looked.states
     accumulates = [name for name in second if (second if again else first).get(name) != third.get(name)]
+    caches = [name for name in first if first[name] != third.get(name) and name not in accumulates]
     return {
         "items": len(items),
         "interpreter": interpreter(),
         "gil_here": has_gil(),
-        "check": looked.places,
         "fingerprints": looked.fingerprints,
         "calls": looked.calls,
-        "times": looked.times,
+        "raised": list(looked.raised.items()),
+        "times": looked.warm,
+        "call_s": fmean(looked.warm) if caches else looked.call_s,
         **looked.shares,
         "coroutines": coroutines,
         "cannot_be_sent": cannot,
@@ -82,7 +85,7 @@ def run(job: dict[str, Any], progress: Activity) -> dict[str, Any]:
         "result_bytes": fmean(sending.result_bytes) if sending.result_bytes else None,
         "cannot_load": refusals,
         "accumulates": accumulates,
-        "caches": [name for name in first if first[name] != third.get(name) and name not in accumulates],
+        "caches": caches,
         "guarded": looked.state.guarded,
         "changes_items": looked.changes_items,
     }
@@ -103,6 +106,7 @@ class _Look:
         self._items = items
         self._label = job["target"]["label"]
         self.places: list[int] = []
+        self.raised: dict[int, str] = {}
         self.fingerprints: list[str] = []
         self.times: list[float] = []
         self.results: list[Any] = []
@@ -116,18 +120,37 @@ class _Look:
     def _state_now(self) -> dict[str, str]:
         return self.state.look(lambda _, value: fingerprint(value, self.state.of_own_class))
 
+    @property
+    def warm(self) -> list[float]:
+        """Seconds of the first round's calls without its very first."""
+        return self.times[1:] or self.times
+
+    @property
+    def call_s(self) -> float:
+        """Mean time of a call, from the calls under observation unless that is the very first."""
+        if self.shares["observed"] == 1:
+            return fmean(self.warm)
+        return float(self.shares["wall_s"] / self.shares["observed"])
+
     def first_round(self) -> None:
-        """The first item, and as many others, evenly apart, as there is time for."""
+        """The first two calls, and as many others, evenly apart, as there is time for."""
         self._progress.say("call")
         slot = self._job["look_s"]
-        self.shares = self._observed(lambda: self._looked_at(0))
-        most = min(MOST, len(self._items), self._job["requests"], self._job["most_calls"] // 6)
-        wanted = min(most, int(slot / max(self.times[0], 1e-6)))
+        requests = self._job["requests"] or len(self._items)
+        most = max(1, min(MOST, requests, self._job["most_calls"] // 6))
+        places = sequence(requests, len(self._items), 0, most)
+        self.shares = self._observed(lambda: self._looked_at(places[0]))
         begin = time.perf_counter()
-        for place in spread(len(self._items), wanted) if wanted > 1 else []:
+        for place in places[1:]:
             self._looked_at(place)
-            if time.perf_counter() - begin > 2 * slot:  # the others take longer than the first
+            if time.perf_counter() - begin > slot:
                 break
+        if set(self.fingerprints) == {"raised"}:
+            place, error = next(iter(self.raised.items()))
+            raise Unfit(
+                f"{self._label} raised {error} when it was called with item {place}, "
+                f"{self._items[place]!r:.60}: give items that it can handle"
+            )
         self.states[1] = self._state_now()
         self.states[2] = self.states[1]
 
@@ -135,32 +158,36 @@ class _Look:
         """The same once more, if there is time for it; whether there was. If there is none, for other
         programs took it, calls are yet observed until the clocks have something to count: of one short call
         they say nothing."""
-        whole: bool = sum(self.times) <= self._job["look_s"] * 2
-        if self.calls * 2 > self._job["most_calls"] or not (whole or self.times[0] < WORTH_S):
+        whole: bool = sum(self.warm) <= self._job["look_s"] * 2
+        if self.calls * 2 > self._job["most_calls"] or not (whole or min(self.warm) < WORTH_S):
             return False
-        items = [self._items[place] for place in self.places]
+        places = [place for place in self.places if place not in self.raised]
+        failed: dict[int, str] = {}
 
         def calls() -> None:
             end = time.perf_counter() + WORTH_S
             limit = self._job["most_calls"] // 4
             while True:
-                for place, item in zip(self.places, items, strict=True):
+                for place in places:
                     self._progress.call(place)
-                    self._call(item)
+                    try:
+                        self._call(self._items[place])
+                    except Exception as error:  # noqa: BLE001 - whatever the function raises
+                        failed.setdefault(place, said(error))
                     self.calls += 1
                     if not whole and time.perf_counter() > end:
                         return
                 if time.perf_counter() > end or self.calls > limit:
                     return
 
+        again = "when it was called with the same items once more: give one that can be called again"
         try:
             with self._limited():
                 self.shares = self._observed(calls)
         except BaseException as error:
-            raise Unfit(
-                f"{self._label} raised {_said(error)} when it was called with the same items once more: give "
-                "one that can be called again"
-            ) from error
+            raise Unfit(f"{self._label} raised {said(error)} {again}") from error
+        if len(failed) == len(set(places)):
+            raise Unfit(f"{self._label} raised {failed[places[0]]} {again}")
         if whole:
             self.states[2] = self._state_now()
         return whole
@@ -172,23 +199,27 @@ class _Look:
         try:
             with self._limited():
                 begin = time.perf_counter()
-                value = self._call(item)
+                try:
+                    value = self._call(item)
+                except Exception as error:  # noqa: BLE001 - whatever the function raises
+                    value = Raised(said(error))
                 took = time.perf_counter() - begin
-        except BaseException as error:
-            if isinstance(error, SystemExit):
-                raise Unfit(
-                    f"{self._label} ends its process (sys.exit) when it is called with item {place}, "
-                    f"{item!r:.60}: give items for which it returns"
-                ) from error
+        except SystemExit as error:
             raise Unfit(
-                f"{self._label} raised {_said(error)} when it was called with item {place}, {item!r:.60}: "
-                "give items that it can handle"
+                f"{self._label} ends its process (sys.exit) when it is called with item {place}, "
+                f"{item!r:.60}: give items for which it returns"
             ) from error
+        except BaseException as error:
+            raise Unfit(f"{self._label} raised {said(error)} when it was called with item {place}") from error
         self.times.append(took)
         self.calls += 1
         self.places.append(place)
-        self.fingerprints.append(fingerprint(value))
         self.changes_items = self.changes_items or fingerprint(item) != before
+        if type(value) is Raised:
+            self.raised[place] = value
+            self.fingerprints.append("raised")
+            return
+        self.fingerprints.append(fingerprint(value))
         if len(self.results) < SENT:
             self.results.append(value)
             self.examples.append(item)
@@ -287,7 +318,3 @@ def _shares(wall: float, cpu: float, held: float, where: str) -> dict[str, Any]:
         "gil_from": where,
         "wall_s": wall,
     }
-
-
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200].rstrip(": ")

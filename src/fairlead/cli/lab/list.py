@@ -11,6 +11,7 @@ import click
 from fairlead.cli.table import columns, table
 from fairlead.lab import doctor
 from fairlead.lab.catalogue import registry
+from fairlead.lab.catalogue.documents import PREFIX, documents
 from fairlead.lab.catalogue.registry import Experiment
 from fairlead.lab.isolation.stop import Stop
 
@@ -30,7 +31,7 @@ _TIED = "\N{NO-BREAK SPACE}"
 def list_(ids: tuple[str, ...], form: str) -> None:
     """List the experiments, a line each; for those that are named, also their parameters and variants.
 
-    An ID is an experiment or a family of them, such as square.
+    An ID is an experiment, a family of them, such as square, or a document, such as document:square.
     """
     if form == "json":
         with Stop() as stop:
@@ -39,7 +40,8 @@ def list_(ids: tuple[str, ...], form: str) -> None:
     if not ids:
         _overview()
         return
-    for experiment in _once(registry.select(ids)):
+    selected = registry.select(ids)
+    for experiment in _once(selected):
         click.echo(_folded(f"{experiment.id}  {experiment.subject.title}", 0))
         click.echo(_folded(experiment.subject.question, 2))
         rows = [
@@ -48,24 +50,34 @@ def list_(ids: tuple[str, ...], form: str) -> None:
         ]
         rows.append(("runs on", f"Python {experiment.pythons}", ""))
         click.echo(table(rows, indent=4, width=columns()))
-        labels = [repr(one.label).replace(" ", _TIED) for one in experiment.variants if one.label]
+        alike = [one for one in selected if _name(one) == _name(experiment)]
+        named = dict.fromkeys(variant.label for one in alike for variant in one.variants if variant.label)
+        labels = [repr(label).replace(" ", _TIED) for label in named]
         if labels:
             click.echo(_folded(f"variants: {', '.join(labels)}", 4).replace(_TIED, " "))
 
 
 def _folded(text: str, indent: int) -> str:
     margin = " " * indent
-    return fill(text, columns(), initial_indent=margin, subsequent_indent=f"{margin}  ")
+    return fill(
+        text, columns(), initial_indent=margin, subsequent_indent=f"{margin}  ", break_on_hyphens=False
+    )
 
 
 def _overview() -> None:
-    """A line for each experiment, of ways of doing one work a line for all."""
+    """A line for each experiment, of ways of doing one work a line for all, and for each document."""
     rows = [(_name(one), one.subject.title.partition(", ")[0]) for one in _once(registry.select([]))]
     for family in dict.fromkeys(name.partition(".")[0] for name, _ in rows):
         click.echo(
             table([row for row in rows if row[0].partition(".")[0] == family], indent=0, width=columns())
         )
         click.echo("")
+    rows = [
+        (f"{PREFIX}{one.id}", ", ".join(filter(None, (one.author, one.title))))
+        for one in documents().values()
+    ]
+    click.echo(table(rows, indent=0, width=columns()))
+    click.echo("")
     click.echo("More of one, with what can be varied: fairlead lab list ID")
 
 

@@ -12,16 +12,9 @@ from fairlead.errors import RecordError
 
 @click.command(short_help="Show the results of runs together.")
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice([*results.FORMS, "pyperf"]),
-    help="Default: by the name of FILE, else text.",
-)
+@results.form("summary")
 @results.verbose
-@click.option(
-    "-o", "--out", "file", type=click.Path(path_type=Path), metavar="FILE", help="Where to write it."
-)
+@results.out
 def report(runs: tuple[Path, ...], form: str | None, detail: int, file: Path | None) -> None:
     """Show the results of runs together: a RUN is a run's directory, its file of samples, or a directory of
     several runs."""

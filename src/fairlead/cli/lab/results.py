@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, TypedDict
@@ -13,6 +13,7 @@ from typing import Any, Literal, TypedDict
 import click
 
 from fairlead.errors import OutputError
+from fairlead.lab.catalogue import registry
 from fairlead.record.results import read_results, runs_in
 from fairlead.record.summary import Summary
 
@@ -25,19 +26,23 @@ def summary(runs: Sequence[Path]) -> tuple[Summary, str | None]:
     """
     from fairlead.lab.analysis.summarise import summarise
 
-    read = [read_results(run) for path in runs for run in runs_in(path)]
+    found = [run for path in runs for run in runs_in(path)]
+    read = [read_results(run) for run in found]
     problems = [problem for results in read for problem in results.problems]
+    problems += [problem for run in found for problem in registry.add_kept(run)]
     made = summarise([sample for results in read for sample in results.samples], problems)
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     return made, f"{problems[0]}{more}" if problems else None
 
 
-FORMS = ("text", "html", "json", "csv")
+ReportKind = Literal["summary", "comparison"]
+_FORMS: dict[ReportKind, tuple[str, ...]] = {
+    "summary": ("text", "html", "json", "csv", "pyperf"),
+    "comparison": ("text", "html", "json"),
+}
 
 
-def deliver(
-    kind: Literal["summary", "comparison"], thing: Any, form: str | None, file: Path | None, **more: Any
-) -> None:
+def deliver(kind: ReportKind, thing: Any, form: str | None, file: Path | None, **more: Any) -> None:
     """Print a report, or put it into a file, whose name says its form unless that is given.
 
     ``more`` is for a report as text: how much of it.
@@ -48,7 +53,7 @@ def deliver(
     """
     if form is None:
         ending = file.suffix.removeprefix(".") if file else ""
-        form = ending if ending in FORMS else "text"
+        form = ending if ending in _FORMS[kind] else "text"
     look = {**(terminal() if file is None else {}), **more} if form == "text" else {}
     content = import_module(f"fairlead.report.{kind}.{form}").render(thing, **look)
     if file is None:
@@ -83,6 +88,17 @@ verbose = click.option(
     "-v", "detail", count=True, help="Print the tables as well; -vv: also every size of every series."
 )
 """How much of a report is printed."""
+
+out = click.option(
+    "-o", "--out", "file", type=click.Path(path_type=Path), metavar="FILE", help="Where to write it."
+)
+
+
+def form(kind: ReportKind) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The option that says in which form a report is."""
+    return click.option(
+        "--format", "form", type=click.Choice(_FORMS[kind]), help="Default: by the name of FILE, else text."
+    )
 
 
 def write(path: Path, content: str) -> None:

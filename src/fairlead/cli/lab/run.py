@@ -16,17 +16,15 @@ from fairlead.cli.lab import results
 from fairlead.cli.lab.cluster import run_on
 from fairlead.cli.progress import shown
 from fairlead.errors import FairleadError, MissingExtraError, RecordError, RunInterruptedError, UsageError
+from fairlead.lab.catalogue.documents import PREFIX
 from fairlead.lab.catalogue.interpreters import choose_interpreters
 from fairlead.lab.doctor import missing_extras
-from fairlead.lab.isolation import subprocess_runner
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run import runner
 from fairlead.lab.run.environment import environment
-from fairlead.lab.run.estimate import check_sizes
-from fairlead.lab.run.measure import LOOK, measure
-from fairlead.lab.run.plan import FILE_NAME, Plan, RunOptions, make_plan
-from fairlead.lab.run.request import Request, forget
-from fairlead.lab.run.yield_cost import with_yield_probes
+from fairlead.lab.run.measure import LOOK
+from fairlead.lab.run.pilots import prepared
+from fairlead.lab.run.plan import BUDGETS_S, FILE_NAME, Plan, Request, RunOptions, forget
 from fairlead.record.sample import Sample
 from fairlead.report.summary import html
 
@@ -85,7 +83,16 @@ _WITH_RESUME = {"out", "budget_s", "resume", "detail"}
     "budget_s",
     metavar="TIME",
     callback=words.duration,
-    help="The time the run may take, as 60s or 5m [default: 1m with --quick, 1h with --full, else 5m].",
+    help="The time the run may take, as 60s or 5m [default, for each interpreter: 1m with --quick, 1h with"
+    " --full, else 5m].",
+)
+@click.option(
+    "--repeat",
+    metavar="N",
+    type=click.IntRange(1, 100),
+    default=1,
+    help="Carry out N runs, one after the other, each with the budget: what differs from run to run shows"
+    " between runs only.",
 )
 @click.option("--quick", is_flag=True, help="Small sizes, about a minute (the default without ID).")
 @click.option("--full", is_flag=True, help="The sizes of the references, up to an hour.")
@@ -115,6 +122,7 @@ def run(
     cpus: tuple[int, ...] | None,
     policy: str | None,
     budget_s: float | None,
+    repeat: int,
     quick: bool,
     full: bool,
     out: Path | None,
@@ -124,7 +132,8 @@ def run(
 ) -> None:
     """Measure experiments (all, if none is named), show the results, and write a report.
 
-    An ID is an experiment or a family of them, such as square; see fairlead lab list.
+    An ID is an experiment, a family of them, such as square, a document, such as document:square (see
+    fairlead lab list), or a file with an experiment of your own, such as ./my_scaling.py.
     """
     if missing := missing_extras()["lab"]:
         raise MissingExtraError(f'the lab needs {", ".join(missing)}: pip install "fairlead[lab]"')
@@ -139,7 +148,7 @@ def run(
         else:
             options = RunOptions(
                 ids=ids,
-                mode="full" if full else "quick" if quick or not ids else "standard",
+                mode="full" if full else "quick" if quick or not ids else _usual_mode(ids),
                 sizes=sizes,
                 work=work,
                 cpus=cpus,
@@ -147,9 +156,12 @@ def run(
                 budget_s=budget_s,
                 parameters=settings,
                 variants=variants,
+                repeat=repeat,
             )
             out = out or Path("lab-runs") / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
             if scheduler is not None:
+                if own := [word for word in ids if word.endswith(".py")]:
+                    raise UsageError(f"{own[0]} is on this machine only: --on takes experiments of the lab's")
                 wished = {"asked": asked, "all_found": all_found, "contrasted": contrasted}
                 run_on(scheduler, options, wished, out, stop)
                 return
@@ -171,6 +183,11 @@ def run(
         raise RecordError(problems)
     if tally.failures:
         raise FairleadError(_failed(tally.samples, tally.failures))
+
+
+def _usual_mode(ids: Sequence[str]) -> str:
+    """A document's tables take as long as they took its author."""
+    return "full" if any(one.startswith(PREFIX) for one in ids) else "standard"
 
 
 def _continued(
@@ -198,10 +215,7 @@ def _begun(request: Request, out: Path, made: tuple[Path, ...], stop: Stop) -> P
     directories that were ``made`` for it go."""
     try:
         chosen = choose_interpreters(request.asked, request.all_found, request.contrasted, stop)
-        plan = make_plan(request.options, chosen, environment(), subprocess_runner.real_time_refused())
-        if request.options.sizes is not None:
-            check_sizes(plan, measure, stop)
-        plan = with_yield_probes(plan, stop)
+        plan = prepared(request.options, chosen, stop)
     except RunInterruptedError as error:
         command = shlex.join(["fairlead", "lab", "run", "--resume", "--out", str(out)])
         raise RunInterruptedError(
@@ -212,6 +226,10 @@ def _begun(request: Request, out: Path, made: tuple[Path, ...], stop: Stop) -> P
         raise
     plan.save(out)
     forget(out)
+    each_s = BUDGETS_S[request.options.mode]
+    if request.options.budget_s is None and plan.budget_s > each_s:
+        many = f"{plan.budget_s / each_s:.0f} interpreters"
+        click.echo(f"the budget is {plan.budget_s:g} s, {each_s:g} s for each of {many}", err=True)
     return plan
 
 

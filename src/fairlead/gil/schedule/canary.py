@@ -22,12 +22,15 @@ from fairlead.errors import FairleadError
 from fairlead.gil.observe.observation import Observation
 from fairlead.gil.schedule import control
 from fairlead.gil.schedule.state import state
+from fairlead.measure.ratio import Ratio, paired
 
 if TYPE_CHECKING:
     from fairlead.record.policies import CanaryState, Policy
 
-LOOKS = {6: 3.5341, 12: 2.8200, 24: 2.5820}
-"""Student's quantile at 1 - .05 / 6 for so many pairs: three looks, two sides."""
+LOOKS = (6, 12, 24)
+"""So many pairs are looked at."""
+LEVEL = 1 - 0.05 / len(LOOKS)
+"""Of the interval of each look."""
 REGRESSION = 1.10
 SETTLES = 0.2
 """Share of a window that is left out: what waits was begun in the one before."""
@@ -44,24 +47,14 @@ class CanaryWindow(NamedTuple):
     p99_wait: float
 
 
-class CanaryRatio(NamedTuple):
-    """Scheduled over stock, with its interval: under 1 is better."""
-
-    low: float
-    ratio: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.ratio:.2f} times [{self.low:.2f}, {self.high:.2f}]"
-
-
 @dataclass(frozen=True, slots=True)
 class CanaryVerdict:
     """What the pairs so far say."""
 
     pairs: int
-    per_turn: CanaryRatio
-    p99: CanaryRatio
+    per_turn: Ratio
+    """Scheduled over stock: under 1 is better."""
+    p99: Ratio
     decision: Decision | None
     """None: too early to tell."""
     reason: str
@@ -69,28 +62,20 @@ class CanaryVerdict:
 
 def judge(pairs: Sequence[tuple[CanaryWindow, CanaryWindow]]) -> CanaryVerdict | None:
     """What pairs of (stock, scheduled) say; None unless there are as many as one looks at."""
-    quantile = LOOKS.get(len(pairs))
-    if quantile is None:
+    if len(pairs) not in LOOKS:
         return None
-    per_turn = _ratio([math.log(b.wait_per_turn / a.wait_per_turn) for a, b in pairs], quantile)
-    p99 = _ratio([math.log(b.p99_wait / a.p99_wait) for a, b in pairs], quantile)
+    per_turn = paired([scheduled.wait_per_turn / stock.wait_per_turn for stock, scheduled in pairs], LEVEL)
+    p99 = paired([scheduled.p99_wait / stock.p99_wait for stock, scheduled in pairs], LEVEL)
+    assert per_turn is not None and p99 is not None, "each look has enough pairs"
     decision: Decision | None = None
     reason = ""
     if per_turn.low > REGRESSION or p99.low > REGRESSION:
         decision, reason = "stock", "threads wait more than 10 % longer"
-    elif per_turn.high < 1 and p99.ratio <= REGRESSION:
+    elif per_turn.high < 1 and p99.value <= REGRESSION:
         decision, reason = "keep", "threads wait less"
     elif len(pairs) == max(LOOKS):
         decision, reason = "stock", "no gain can be told"
     return CanaryVerdict(len(pairs), per_turn, p99, decision, reason)
-
-
-def _ratio(logarithms: Sequence[float], quantile: float) -> CanaryRatio:
-    n = len(logarithms)
-    mean = sum(logarithms) / n
-    spread = math.sqrt(sum((value - mean) ** 2 for value in logarithms) / (n - 1))
-    half = min(quantile * spread / math.sqrt(n), 50.0)
-    return CanaryRatio(math.exp(mean - half), math.exp(mean), math.exp(mean + half))
 
 
 def percentile(histogram: Sequence[int], share: float) -> float:
@@ -165,10 +150,14 @@ def _ended_by_others() -> CanaryState:
 
 def _told(verdict: CanaryVerdict, kept: Policy, window_s: float) -> str:
     return (
-        f"canary: scheduled, threads wait {verdict.per_turn} as long for a turn of the GIL, and"
-        f" {verdict.p99} at the 99th percentile ({verdict.pairs} pairs of windows of {window_s:g} s):"
+        f"canary: scheduled, threads wait {_times(verdict.per_turn)} as long for a turn of the GIL, and"
+        f" {_times(verdict.p99)} at the 99th percentile ({verdict.pairs} pairs of windows of {window_s:g} s):"
         f" {verdict.reason}; policy {kept}"
     )
+
+
+def _times(ratio: Ratio) -> str:
+    return f"{ratio.value:.2f} times [{ratio.low:.2f}, {ratio.high:.2f}]"
 
 
 def _say(text: str) -> None:

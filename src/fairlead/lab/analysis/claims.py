@@ -44,6 +44,8 @@ FEWEST_OF_TWO = 10
 """With fewer rounds a ratio with two modes is open, and none is known to have one."""
 INVERSE = "requests_per_s"
 """A published rate, whose inverse is a time."""
+TIMES = ("elapsed", INVERSE)
+"""Published metrics that a claim about times is held against."""
 _PLAIN = {"policy": "other", "cores": "all", "scheduler": "off"}
 """What a side means unless it says otherwise, of parameters that the experiment has."""
 
@@ -169,6 +171,9 @@ def _ratio(name: str, declared: Declared, taken: Sequence[Taken]) -> Claim | Non
         whats = (_called(first, one, one), title)
     else:
         whats = (_called(first, one, other), _called(second, other, one))
+    if declared.metric:
+        sides_of = (one, first), (other, second)
+        a, b = (dict(of.metrics.get(declared.metric, {}).get(cell.n, {})) for of, cell in sides_of)
     ratios = pairs.ratios(a, b)
     by_run = pairs.by_run(ratios)
     modes, ends = _modes(by_run)
@@ -375,7 +380,7 @@ def _published(declared: Declared, of: Taken, over: Taken) -> Iterator[Published
                 yield Published(label=a.label, value=a.points[-1][1] / b.points[-1][1])
         return
     for a, b in _same_source(of, over):
-        if a.metric != b.metric or a.metric not in ("elapsed", INVERSE):
+        if a.metric != b.metric or a.metric not in ((declared.metric,) if declared.metric else TIMES):
             continue
         if not (_names(a, declared.of) and _names(b, declared.over)):
             continue

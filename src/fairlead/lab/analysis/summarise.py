@@ -22,7 +22,7 @@ from fairlead.lab.analysis.conditions import conditions
 from fairlead.lab.analysis.fit import fit
 from fairlead.lab.analysis.ranking import WRONG, rankings, sped_up
 from fairlead.lab.analysis.statistics import describe
-from fairlead.lab.catalogue import registry
+from fairlead.lab.catalogue import documents, registry
 from fairlead.lab.catalogue.registry import Experiment
 from fairlead.record.gil_trace import GilTrace
 from fairlead.record.results import FINGERPRINT, PER_SERIES, cell_key
@@ -76,6 +76,7 @@ def summarise(
     subjects = tuple(_subject(name, known) for name in dict.fromkeys(one.experiment for one in series))
     series = sped_up(subjects, series)
     by_id = {subject.id: subject for subject in subjects}
+    cores = max((len(one.environment.get("affinity") or ()) for one in distinct), default=0) or 1
     return Summary(
         subjects=subjects,
         series=tuple(series),
@@ -93,7 +94,7 @@ def summarise(
             },
             [
                 Taken(
-                    by_id[one.experiment],
+                    registry.of_machine(by_id[one.experiment], cores),
                     one,
                     _metrics(group, runs),
                     _place(group[0]),
@@ -104,6 +105,7 @@ def summarise(
         ),
         conditions=conditions(distinct),
         again=commands(subjects, series, known),
+        documents=documents.repeated(by_id),
         runs=max(1, len(runs)),
         problems=tuple(problems),
     )
@@ -338,7 +340,7 @@ def _subject(name: str, known: Mapping[str, Experiment]) -> Subject:
         id=name,
         title=name,
         question="",
-        explanation="This version of fairlead does not know the experiment.",
+        explanation="This version of fairlead does not know the experiment, nor does its run hold its file.",
         size_name="n",
     )
 

@@ -4,37 +4,32 @@ An experiment is one file: a program that runs on any interpreter from Python 2.
 above it one literal dictionary, ``EXPERIMENT``, that says what it is. The registry reads
 that dictionary as text and never executes the file, so that a broken experiment cannot
 take the lab down, and the interpreter that measures never has to be the one that runs the lab.
+A user's file elsewhere is an experiment by the same contract.
 """
 
 from __future__ import annotations
 
 import ast
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
+import math
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from fairlead.errors import UsageError
+from fairlead.lab.catalogue import checks
 from fairlead.lab.catalogue.declared import Declared
 from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.lab.catalogue.references import references
-from fairlead.record.summary import Metric, Schedule, Subject, Unit, meets
+from fairlead.record.summary import Metric, Reference, Subject, meets
 
 DIRECTORY = Path(__file__).parents[1] / "experiments"
 REFERENCES = "references.csv"
 """Beside the experiments: what others have published of them, row by row."""
-
-MODES = ("quick", "standard", "full")
-"""quick: a look in a minute or two. standard: sizes of a few seconds. full: the sizes of the references."""
-
-IMPLEMENTATIONS = ("CPython", "PyPy")
-POLICIES = ("other", "rr")
-CORES = ("all", "two", "one")
-NEEDS = ("fairlead",)
-"""What an experiment may need besides a standard library. It skips itself, with the reason, where that is not
-there: only the measured interpreter knows."""
+KEPT = "experiments"
+"""In a run's directory: the declarations of a user's own experiments, as they were when it began."""
 
 SMALLEST = 2
 """The least n of an experiment that declares no other: one participant alone has none to wait for."""
@@ -42,17 +37,16 @@ SMALLEST = 2
 SPEED_UP = Metric(name="speed_up", title="speed-up", unit="ratio")
 """What an experiment with a ``base`` is given besides its own metrics; ``ranking.sped_up`` fills it in."""
 
-LARGEST = 1 << 22
-"""The greatest n that an experiment takes: Linux has no more threads or processes (PID_MAX_LIMIT)."""
-
-_TEXTS = ("id", "title", "question", "explanation", "size_name", "pythons")
 _OPTIONAL = (
-    "schedule", "needs", "smallest", "metrics", "value", "growth", "cases", "ways", "base", "claims"
+    "variants", "schedule", "needs", "smallest", "metrics", "value", "growth", "cases", "ways", "base",
+    "claims", "calibrated",
 )  # fmt: skip
-_KEYS = (*_TEXTS, "parameters", "variants", "sizes", "timeout_s", *_OPTIONAL)
-_OF_A_CASE = ("title", "question", "explanation", "sizes")
-"""What a case may have of its own; the rest it shares with the other cases of its file."""
-_FEWEST = {True: "two", False: "one"}
+KEYS = (*checks.TEXTS, "parameters", "sizes", "timeout_s", *_OPTIONAL)
+OF_A_CASE = ("title", "question", "explanation", "sizes", "parameters", "claims", "calibrated")
+"""What a case may have of its own (parameters and claims besides the file's); the rest it shares with the
+other cases."""
+_CORES_OF = re.compile(r"\b(\d+) cores?\b")
+"""In the label of a published figure: how many cores the machine had."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +69,8 @@ class Variant:
     """One set of parameters worth running, with the short label it has in tables."""
 
     label: str
-    params: dict[str, Any]
-    modes: tuple[str, ...]
+    params: dict[str, Any] = field(default_factory=dict)
+    modes: tuple[str, ...] = checks.MODES
     """The modes of a run ("quick", "standard", "full") that include it."""
     policy: str = "other"
     """Scheduling policy of the whole probe: "other" or "rr" (round robin, real time)."""
@@ -84,6 +78,21 @@ class Variant:
     """"all"; or "two" or "one": pin the whole probe to the first of the cores it may use."""
     sizes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Sizes of its own for some modes, written like those of the experiment, which they replace."""
+    cases: tuple[str, ...] = ()
+    """The cases of the file that have it; none: all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """How large a task has to be here: the plan chooses the value of a parameter, before the first sample."""
+
+    parameter: str
+    """It gets the least of its choices with which a sample takes so long. The choices rise in steps so large
+    (half as much again, or twice) that two runs on one machine choose the same."""
+    seconds: float
+    """Processor time of the sample, so that what other programs take changes nothing."""
+    of: dict[str, Any] = field(default_factory=dict)
+    """Which sample, by its parameters; its n is the least of the mode "quick"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +111,7 @@ class Experiment:
     pythons: str
     """The versions of Python it runs on, as ">=2.7" or ">=3.8,<3.15"."""
     needs: tuple[str, ...] = ()
-    """What it imports besides the standard library; see ``NEEDS``."""
+    """What it imports besides the standard library; see ``checks.NEEDS``."""
     smallest: int = SMALLEST
     """The least n it takes."""
     cases: dict[str, Experiment] = field(default_factory=dict)
@@ -112,10 +121,17 @@ class Experiment:
     """What a run is to settle. Experiments of one group have the same."""
     value: str | None = None
     """The metric, in seconds, that the statistics are about; None for the time of the measured region."""
+    calibrated: Calibration | None = None
+    """Of an experiment whose tasks have to be long enough for what is claimed of them."""
 
     @property
     def id(self) -> str:
         return self.subject.id
+
+    @property
+    def foreign(self) -> bool:
+        """Whether it is a user's."""
+        return self.path.parent != DIRECTORY
 
     def sizes_for(
         self, mode: str, interpreter: Interpreter, variant: Variant | None = None
@@ -125,12 +141,12 @@ class Experiment:
         Raises:
             UsageError: there is no such mode.
         """
-        if mode not in MODES:
-            raise UsageError(f"unknown mode {mode!r}: one of {', '.join(MODES)}")
+        if mode not in checks.MODES:
+            raise UsageError(f"unknown mode {mode!r}: one of {', '.join(checks.MODES)}")
         table = variant.sizes if variant is not None and mode in variant.sizes else self.sizes
         for key, sizes in table.items():
             its_mode, _, kind = key.partition(":")
-            if its_mode == mode and kind and _is_kind(interpreter, kind):
+            if its_mode == mode and kind and checks.is_kind(interpreter, kind):
                 return sizes
         return table[mode]
 
@@ -150,7 +166,7 @@ class Experiment:
         Raises:
             UsageError: it is not; says which it takes.
         """
-        size = _check_size(value)
+        size = checks.check_size(value)
         if size < self.smallest:
             raise UsageError(f"size {size} is too small for {self.id}: at least {self.smallest}")
         return size
@@ -165,12 +181,12 @@ class Experiment:
             if name == "n":
                 self.check_size(value)
             elif name not in self.parameters:
-                near = _did_you_mean(name, self.parameters)
+                near = checks.did_you_mean(name, self.parameters)
                 known = ", ".join(self.parameters) or "none but n"
                 raise UsageError(f"{self.id} has no parameter {name!r}{near}: it has {known}")
             elif value not in self.parameters[name].choices:
                 choices = [str(choice) for choice in self.parameters[name].choices]
-                near = _did_you_mean(str(value), choices)
+                near = checks.did_you_mean(str(value), choices)
                 raise UsageError(
                     f"{self.id}: {name}={value!r} is not known{near}: one of {', '.join(choices)}"
                 )
@@ -179,26 +195,34 @@ class Experiment:
 def select(ids: Sequence[str]) -> list[Experiment]:
     """The experiments that words name, each once, in the order of the words.
 
-    A word is an id ("square.mutex"), a family or a pattern of one ("square", "square.*"), or the part of ids
-    that several have in common ("models.io").
-    No words at all name the whole catalogue.
+    A word is an id ("square.mutex"), a family or a pattern of one ("square", "square.*"), the part of ids
+    that several have in common ("models.io"), a document ("document:square"), whose experiments have no
+    other variants and sizes than it shows, or the path of a file ("./my_scaling.py"), which is added to
+    the catalogue. No words at all name the whole catalogue.
 
     Raises:
-        UsageError: a word that names none.
+        UsageError: a word that names none, or a file that is no experiment.
     """
+    from fairlead.lab.catalogue import documents
+
     known = catalogue()
     if not ids:
         return list(known.values())
     chosen: dict[str, Experiment] = {}
     for word in ids:
+        if word.startswith(documents.PREFIX):
+            chosen.update((one.id, one) for one in documents.experiments(word))
+            continue
         family = word.removesuffix(".*") + "."
         found = (
-            [known[word]]
+            add(Path(word))
+            if word.endswith(".py")
+            else [known[word]]
             if word in known
             else [e for e in known.values() if e.id.startswith((family, word + "-"))]
         )
         if not found:
-            near = _did_you_mean(word, [*known, *(name.partition(".")[0] for name in known)])
+            near = checks.did_you_mean(word, [*known, *(name.partition(".")[0] for name in known)])
             for name in known:
                 if word == name.partition(".")[2]:
                     near = f" (did you mean {name}?)"
@@ -211,7 +235,7 @@ def parse_sizes(text: str) -> tuple[int, ...]:
     """Sizes as a user writes them, "50,100,200": smallest first, each once.
 
     Raises:
-        UsageError: one of them is no whole number from 1 to ``LARGEST``.
+        UsageError: one of them is no whole number from 1 to ``checks.LARGEST``.
     """
     sizes = set()
     for word in text.split(","):
@@ -220,7 +244,7 @@ def parse_sizes(text: str) -> tuple[int, ...]:
         except ValueError:
             what = f"size {word.strip()!r}" if word.strip() else f"a size in {text!r}"
             raise UsageError(f"{what} is not a whole number: write 50,100,200") from None
-        sizes.add(_check_size(size))
+        sizes.add(checks.check_size(size))
     return tuple(sorted(sizes))
 
 
@@ -240,7 +264,7 @@ def load(path: Path) -> Experiment:
         experiment = _experiment(path, declared)
         _check_name(experiment)
         for one in experiment.cases.values() or [experiment]:
-            _check(one)
+            checks.check(one)
     except StopIteration:
         raise UsageError(f"{path}: no EXPERIMENT = {{...}} at the top of the file") from None
     except KeyError as error:
@@ -250,9 +274,38 @@ def load(path: Path) -> Experiment:
     return experiment
 
 
+def add(path: Path) -> list[Experiment]:
+    """Have a user's file in the catalogue of this process, in place of an earlier one with its id.
+
+    Raises:
+        UsageError: it is no experiment, or has the id of one of the lab's own.
+    """
+    file = load(path.absolute())
+    found = list(file.cases.values()) or [file]
+    known = catalogue()
+    for one in found:
+        if one.id in known and not known[one.id].foreign:
+            raise UsageError(f"{path}: the lab has an experiment {one.id} of its own: choose another name")
+    known.update((one.id, one) for one in found)
+    return found
+
+
+def add_kept(run: Path) -> list[str]:
+    """Have the user's experiments of a run in the catalogue, from the copies in its directory: the files
+    themselves may have changed or gone. One line for each that this version cannot read."""
+    problems = []
+    for path in sorted(((run if run.is_dir() else run.parent) / KEPT).glob("*.py")):
+        try:
+            add(path)
+        except UsageError as error:
+            problems.append(f"{error}; shown without what it declares")
+    return problems
+
+
 @cache
 def catalogue() -> dict[str, Experiment]:
-    """Every experiment by its id, in the order of their file names. A file is named after its id.
+    """Every experiment by its id, in the order of their file names; behind them those that were added. A file
+    is named after its id.
 
     What is called probe*.py beside them are parts that they share.
 
@@ -266,7 +319,7 @@ def catalogue() -> dict[str, Experiment]:
 
 def _experiment(path: Path, declared: dict[str, Any]) -> Experiment:
     """What a file declares, with an experiment for each of its cases if it has any."""
-    _known("key", declared, _KEYS)
+    checks.known("key", declared, KEYS)
     if "case" in declared.get("parameters", {}):
         raise ValueError("the parameter case is made of what stands in cases")
     cases = {
@@ -274,14 +327,22 @@ def _experiment(path: Path, declared: dict[str, Any]) -> Experiment:
         for case, own in declared.get("cases", {}).items()
     }
     for own in cases.values():
-        _known("key of a case", own, _OF_A_CASE)
+        checks.known("key of a case", own, OF_A_CASE)
+    for variant in declared.get("variants", []):
+        checks.known("case of a variant", variant.get("cases", ()), list(cases))
     if not cases:
         return _one(path, declared)
     first = next(iter(cases.values()))
     return replace(
         _one(path, {**first, **declared}),
-        cases={case: _case(path, case, {**declared, **own}) for case, own in cases.items()},
+        cases={case: _case(path, case, _with_its_own(declared, own)) for case, own in cases.items()},
     )
+
+
+def _with_its_own(declared: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    parameters = declared.get("parameters", {}) | own.get("parameters", {})
+    claims = [*declared.get("claims", []), *own.get("claims", [])]
+    return {**declared, **own, "parameters": parameters, "claims": claims}
 
 
 def _case(path: Path, case: str, declared: dict[str, Any]) -> Experiment:
@@ -297,6 +358,7 @@ def _case(path: Path, case: str, declared: dict[str, Any]) -> Experiment:
             group=own_id if "ways" in declared else group,
             references=references(path.with_name(REFERENCES)).get(own_id, ()),
         ),
+        variants=tuple(variant for variant in one.variants if not variant.cases or case in variant.cases),
         parameters={
             "case": Parameter(default=case, choices=(case,), help="which of the file's experiments it is"),
             **one.parameters,
@@ -329,10 +391,7 @@ def _one(path: Path, declared: dict[str, Any]) -> Experiment:
             )
             for name, p in declared.get("parameters", {}).items()
         },
-        variants=tuple(
-            Variant(**{**v, "modes": tuple(v["modes"]), "sizes": _sizes(v.get("sizes", {}))})
-            for v in declared["variants"]
-        ),
+        variants=_variants(declared),
         sizes=_sizes(declared["sizes"]),
         timeout_s=float(declared["timeout_s"]),
         pythons=declared["pythons"],
@@ -340,12 +399,27 @@ def _one(path: Path, declared: dict[str, Any]) -> Experiment:
         smallest=declared.get("smallest", SMALLEST),
         claims=tuple(Declared(**claim) for claim in declared.get("claims", ())),
         value=declared.get("value"),
+        calibrated=Calibration(**declared["calibrated"]) if "calibrated" in declared else None,
     )
 
 
-def _known(what: str, names: Iterable[str], known: Sequence[str]) -> None:
-    if unknown := sorted(set(names).difference(known)):
-        raise ValueError(f"unknown {what} {unknown[0]!r}{_did_you_mean(unknown[0], known)}")
+def _variants(declared: dict[str, Any]) -> tuple[Variant, ...]:
+    """Those declared; else one for each way of doing the work, or a plain one."""
+    if "variants" not in declared:
+        name = declared.get("ways", "")
+        ways = declared.get("parameters", {}).get(name, {"choices": ()})["choices"]
+        return tuple(Variant(label=str(way), params={name: way}) for way in ways) or (Variant(label=""),)
+    return tuple(
+        Variant(
+            **v
+            | {
+                "modes": tuple(v.get("modes", checks.MODES)),
+                "cases": tuple(v.get("cases", ())),
+                "sizes": _sizes(v.get("sizes", {})),
+            }
+        )
+        for v in declared["variants"]
+    )
 
 
 def _value_name(declared: dict[str, Any]) -> str:
@@ -364,86 +438,32 @@ def _check_name(experiment: Experiment) -> None:
         raise ValueError(f"the id is {experiment.id!r}, the file is named after {named!r}")
 
 
-def _check(experiment: Experiment) -> None:
-    """Raise ValueError for what parses, but cannot be meant."""
-    for name in _TEXTS[1:-1]:
-        if not isinstance(text := getattr(experiment.subject, name), str) or not text:
-            raise ValueError(f"{name} is a text")
-    _one_of("schedule", experiment.subject.schedule, get_args(Schedule))
-    metrics = {metric.name: metric.unit for metric in experiment.subject.metrics}
-    if len(metrics) != len(experiment.subject.metrics):
-        raise ValueError("two metrics have the same name")
-    for unit in metrics.values():
-        _one_of("unit", unit, get_args(Unit))
-    if experiment.value is not None and metrics.get(experiment.value) != "s":
-        raise ValueError(f"value {experiment.value!r} is no metric with the unit s")
-    _check_size(experiment.smallest)
-    ways = experiment.parameters.get(experiment.subject.ways)
-    if ways is None and experiment.subject.ways != "case":
-        raise ValueError(f"ways {experiment.subject.ways!r} is no parameter")
-    if experiment.subject.base:
-        _one_of("base", experiment.subject.base, [str(way) for way in ways.choices] if ways else [])
-    for need in experiment.needs:
-        _one_of("need", need, NEEDS)
-    for name, parameter in experiment.parameters.items():
-        for value in (parameter.default, parameter.value("quick")):
-            if value not in parameter.choices:
-                raise ValueError(f"parameter {name}: the default {value!r} is none of its choices")
-    for variant in experiment.variants:
-        experiment.check_params(variant.params)
-        _one_of("policy", variant.policy, POLICIES)
-        _one_of("cores", variant.cores, CORES)
-        for mode in variant.modes:
-            _one_of("mode", mode, MODES)
-        _check_sizes(variant.sizes, experiment)
-    labels = [variant.label for variant in experiment.variants]
-    if len(labels) != len(set(labels)):
-        raise ValueError("two variants have the same label")
-    for mode in MODES:
-        if mode not in experiment.sizes:
-            raise ValueError(f"no sizes for the mode {mode!r}")
-    _check_sizes(experiment.sizes, experiment)
-    if experiment.timeout_s <= 0:
-        raise ValueError("timeout_s is above 0")
-    meets(experiment.pythons, "3.11")
+def of_machine(subject: Subject, cores: int) -> Subject:
+    """The same subject; of the published figures that are about all cores of a machine, those of the machine
+    with as many as here, or of the nearest.
+
+    Its label says which that was. What says nothing of cores is about any machine.
+    """
+    far = [
+        (one, None if (has := _machine(one)) is None else abs(math.log(has / cores)))
+        for one in subject.references
+    ]
+    nearest: dict[tuple[str, ...], float] = {}
+    for one, how_far in far:
+        if how_far is not None:
+            nearest[_compared(one)] = min(how_far, nearest.get(_compared(one), how_far))
+    kept = [one for one, how_far in far if how_far is None or how_far == nearest[_compared(one)]]
+    return replace(subject, references=tuple(kept))
 
 
-def _check_sizes(table: Mapping[str, tuple[int, ...]], experiment: Experiment) -> None:
-    for key, sizes in table.items():
-        mode, colon, kind = key.partition(":")
-        _one_of("mode", mode, MODES)
-        if mode not in table:
-            raise ValueError(f"sizes {key!r}: there are none for {mode!r} alone")
-        if colon and kind not in IMPLEMENTATIONS:
-            meets(kind, "3.11")
-        if len(sizes) < 1 + experiment.subject.growth or list(sizes) != sorted(
-            {experiment.check_size(size) for size in sizes}
-        ):
-            raise ValueError(f"sizes {key!r}: at least {_FEWEST[experiment.subject.growth]}, rising")
+def _machine(reference: Reference) -> int | None:
+    """How many cores a figure is of that is about all cores of a machine."""
+    has = _CORES_OF.search(reference.label)
+    return int(has[1]) if has and reference.variant.get("cores", "all") == "all" else None
 
 
-def _one_of(what: str, value: object, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise ValueError(f"unknown {what} {value!r}: one of {', '.join(choices)}")
-
-
-def _check_size(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise UsageError(f"size {value!r} is not a whole number")
-    if value < 1:
-        raise UsageError(f"size {value} is too small: at least 1")
-    if value > LARGEST:
-        raise UsageError(f"size {value} is too large: at most {LARGEST}")
-    return value
-
-
-def _did_you_mean(word: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(word, known, n=1)
-    return f" (did you mean {near[0]}?)" if near else ""
-
-
-def _is_kind(interpreter: Interpreter, kind: str) -> bool:
-    """Whether an interpreter is of an implementation, or is a CPython of one of the versions."""
-    if kind in IMPLEMENTATIONS:
-        return interpreter.implementation == kind
-    return interpreter.implementation == "CPython" and meets(kind, interpreter.version)
+def _compared(reference: Reference) -> tuple[str, ...]:
+    """What figures are of that only one machine's are shown of."""
+    implementation = reference.label.split()[0].rstrip(",")
+    variant = {key: value for key, value in reference.variant.items() if key != "cores"}
+    return implementation, reference.metric, str(sorted(variant.items()))

@@ -10,7 +10,8 @@ EXPERIMENT = {
         "meanwhile, and it keeps it for a whole switch interval: 5 ms for a request that needs a few "
         "microseconds. The computing thread never waits long, and the server's threads queue up like cars "
         "behind a lorry. A process that computes beside the server takes a core at most; a thread takes the "
-        "GIL."
+        "GIL. On one core, client included, the kernel decides which of the two threads runs, and lets the "
+        "one that has waited go first: the GIL is free when it comes."
     ),
     "size_name": "clients",
     "smallest": 1,
@@ -67,6 +68,32 @@ EXPERIMENT = {
             ),
             "main": False,
         },
+        {
+            "topic": "convoy, 1 core",
+            "of": {"beside": "threads", "computing": 1, "interval_ms": 5, "n": "least"},
+            "over": {"beside": "threads", "computing": 1, "interval_ms": 5, "cores": "one", "n": "least"},
+            "more_than": 1.1,
+            "says": "beside a thread that computes, a request is faster on one core than on all",
+            "otherwise": "beside a thread that computes, a request is no faster on one core than on all",
+        },
+        {
+            "topic": "convoy, 2 threads",
+            "of": {"beside": "threads", "computing": 2, "interval_ms": 5, "n": "least"},
+            "over": {"beside": "threads", "computing": 1, "interval_ms": 5, "n": "least"},
+            "more_than": 1.1,
+            "says": "a request takes longer beside 2 threads that compute than beside one",
+            "otherwise": "a request takes no longer beside 2 threads that compute than beside one",
+            "main": False,
+        },
+        {
+            "topic": "beside 4 processes",
+            "of": {"beside": "processes", "computing": 4, "interval_ms": 5, "n": "least"},
+            "over": {"beside": "processes", "computing": 1, "interval_ms": 5, "n": "least"},
+            "more_than": 1.1,
+            "says": "a request takes longer beside 4 processes that compute than beside one",
+            "otherwise": "a request takes no longer beside 4 processes that compute than beside one",
+            "main": False,
+        },
     ],
     "parameters": {
         "beside": {
@@ -74,7 +101,7 @@ EXPERIMENT = {
             "choices": ["nothing", "threads", "processes"],
             "help": "what computes beside the server",
         },
-        "computing": {"default": 1, "choices": [1, 2, 4], "help": "how many of them"},
+        "computing": {"default": 1, "choices": [1, 2, 3, 4, 8], "help": "how many of them"},
         "seconds": {
             "default": 1,
             "quick": 0.2,
@@ -83,7 +110,7 @@ EXPERIMENT = {
         },
         "interval_ms": {
             "default": 5,
-            "choices": [0.1, 0.5, 5, 50],
+            "choices": [0.001, 0.01, 0.1, 0.5, 1, 5, 10, 50, 100],
             "help": "the switch interval in milliseconds, sys.setswitchinterval",
         },
         "scheduler": {
@@ -125,8 +152,10 @@ EXPERIMENT = {
             "label": "1 CPU thread, one core",
             "params": {"beside": "threads"},
             "cores": "one",
-            "modes": ["standard", "full"],
+            "modes": ["quick", "standard", "full"],
         },
+        {"label": "alone, one core", "params": {}, "cores": "one", "modes": ["full"]},
+        {"label": "3 CPU processes", "params": {"beside": "processes", "computing": 3}, "modes": ["full"]},
         {"label": "4 CPU processes", "params": {"beside": "processes", "computing": 4}, "modes": ["full"]},
         {
             "label": "1 CPU thread, 0.1 ms",

@@ -7,7 +7,8 @@ EXPERIMENT = {
     "explanation": (
         "Only the thread that holds the GIL runs Python code, so n threads take as long for the whole as one "
         "does: the curve is flat, whatever the number of cores. It is not steeper either, because threads "
-        "that all compute switch only once in a switch interval. Without a GIL the time falls with the "
+        "that all compute switch only once in a switch interval; with one of microseconds what they spend on "
+        "switching shows. Without a GIL the time falls with the "
         "number of threads, down to the number of cores."
     ),
     "size_name": "threads",
@@ -23,6 +24,24 @@ EXPERIMENT = {
             "says": "2 threads count down faster than one",
             "otherwise": "2 threads count down no faster than one",
         },
+        {
+            "topic": "8 threads that compute",
+            "of": {"interval_ms": 5, "n": 1},
+            "over": {"interval_ms": 5, "n": 8},
+            "more_than": 1.1,
+            "says": "8 threads count down faster than one",
+            "otherwise": "8 threads count down no faster than one",
+            "main": False,
+        },
+        {
+            "topic": "counting, switch 10 us",
+            "of": {"interval_ms": 0.01, "n": 2},
+            "over": {"interval_ms": 5, "n": 2},
+            "more_than": 1.1,
+            "says": "2 threads count down more slowly with setswitchinterval(0.00001)",
+            "otherwise": "2 threads count down no more slowly with setswitchinterval(0.00001)",
+            "main": False,
+        },
     ],
     "parameters": {
         "steps": {
@@ -32,7 +51,7 @@ EXPERIMENT = {
         },
         "interval_ms": {
             "default": 5,
-            "choices": [0.5, 5, 50],
+            "choices": [0.001, 0.01, 0.1, 0.5, 1, 5, 10, 50, 100],
             "help": "the switch interval in milliseconds, sys.setswitchinterval",
         },
         "scheduler": {
@@ -52,6 +71,12 @@ EXPERIMENT = {
             "modes": ["full"],
         },
         {"label": "0.5 ms", "params": {"interval_ms": 0.5}, "modes": ["standard"]},
+        {"label": "10 us", "params": {"interval_ms": 0.01}, "modes": ["quick", "standard"]},
+        {
+            "label": "100 million steps, 10 us",
+            "params": {"steps": 100000000, "interval_ms": 0.01},
+            "modes": ["full"],
+        },
         {"label": "scheduled", "params": {"scheduler": "interactive"}, "modes": ["standard", "full"]},
     ],
     "sizes": {"quick": [1, 2], "standard": [1, 2, 4, 8], "full": [1, 2, 4, 8]},

@@ -9,7 +9,9 @@ EXPERIMENT = {
         "needs the GIL: it wakes, waits a switch interval before it may ask for it, and with several "
         "computing threads the GIL may be taken by another first. Before Python 3.2 a waiting join() could "
         "not be interrupted at all: the handler ran when the threads had ended, and until then the "
-        "interpreter looked after every instruction whether the main thread was there."
+        "interpreter looked after every instruction whether the main thread was there. Ticks are the most "
+        "instructions that a computing thread of such an interpreter had left till its next check, once a "
+        "signal had come: of sys.getcheckinterval() that is 1 at most."
     ),
     "size_name": "threads",
     "smallest": 1,
@@ -20,6 +22,7 @@ EXPERIMENT = {
         {"name": "longest_s", "title": "longest", "unit": "s"},
         {"name": "handled", "title": "handled", "unit": "count"},
         {"name": "switches", "title": "switches", "unit": "count"},
+        {"name": "ticks", "title": "ticks", "unit": "count"},
     ],
     "claims": [
         {
@@ -57,6 +60,7 @@ EXPERIMENT = {
 
 import os  # noqa: E402
 import signal  # noqa: E402
+import sys  # noqa: E402
 import threading  # noqa: E402
 import time  # noqa: E402
 
@@ -73,7 +77,7 @@ def measure(params):
     probe_fairlead.schedule(params["scheduler"])
     n, signals = params["n"], params["signals"]
     sent = probe.Numbers(signals)
-    told = probe.Flags(1)
+    due, told = probe.Flags(1), probe.Flags(1)
     handled = []
 
     def handle(number, frame):
@@ -87,6 +91,8 @@ def measure(params):
             time.sleep(PAUSE_S)
             sent.put(number, probe.clock())
             os.kill(parent, signal.SIGUSR1)
+            time.sleep(0.001)
+            due.add(0)
             limit = probe.clock() + PATIENCE_S
             while told.values()[0] <= number and probe.clock() < limit:
                 time.sleep(0.0005)
@@ -94,10 +100,15 @@ def measure(params):
                 return
 
     over = []
+    ticker = old_ticker()
+    ticks = [0]
 
     def compute(index):
-        while not over:
+        while not over and ticker is None:
             pass
+        while not over:
+            if due.values()[0] > told.values()[0]:
+                ticks[0] = max(ticks[0], ticker.value)
 
     signal.signal(signal.SIGUSR1, handle)
     region = probe.Region()
@@ -121,7 +132,21 @@ def measure(params):
         "handled": len(handled),
         "switches": (answer["ctx_voluntary"] + answer["ctx_involuntary"]) / float(len(handled)),
     }
+    if ticker is not None:
+        answer["details"]["metrics"]["ticks"] = ticks[0]
     return answer
+
+
+def old_ticker():
+    """The instructions left till the next check of an interpreter before Python 3.2, where it can be read."""
+    if hasattr(sys, "setswitchinterval"):
+        return None
+    try:
+        import ctypes
+
+        return ctypes.c_int.in_dll(ctypes.pythonapi, "_Py_Ticker")
+    except (ImportError, AttributeError, ValueError):
+        return None
 
 
 def watcher(family, over):

@@ -22,6 +22,7 @@ EXPERIMENT = {
         {"name": "address_space_kb", "title": "space", "unit": "KiB"},
         {"name": "process_ids", "title": "pids", "unit": "count"},
         {"name": "native_ids", "title": "tids", "unit": "count"},
+        {"name": "names", "title": "names", "unit": "count"},
     ],
     "claims": [
         {
@@ -98,7 +99,7 @@ def measure(params):
     lived = []
 
     def body(index):
-        lived.append((os.getpid(), native_id(index)))
+        lived.append((os.getpid(), native_id(index), threading.current_thread().name))
         gate.wait()
 
     threads = probe.make(n, body)
@@ -122,8 +123,9 @@ def measure(params):
     answer["details"]["metrics"] = {
         "start_s": answer["wall_s"] / n,
         "end_s": ended / n,
-        "process_ids": len(set(pid for pid, _ in lived)),
-        "native_ids": len(set(native for _, native in lived)),
+        "process_ids": len(set(pid for pid, _, _ in lived)),
+        "native_ids": len(set(native for _, native, _ in lived)),
+        "names": len(set(name for _, _, name in lived)),
     }
     if memory is not None:
         answer["details"]["metrics"]["memory_kb"] = (memory - memory_before) / float(n)

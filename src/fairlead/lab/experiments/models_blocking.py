@@ -1,12 +1,13 @@
-"""A client that blocks is called from coroutines, on an event loop with and without pools."""
+"""Half of the tasks of an event loop call a client that blocks, with and without pools."""
 
 EXPERIMENT = {
     "id": "models.blocking",
     "title": "Blocking in an event loop",
     "question": "What does a client that blocks cost in an event loop, and which pool helps?",
     "explanation": (
-        "A call that blocks stops the whole loop: coroutines that make it run one after the other, as if "
-        "there were no loop. In a pool of threads the calls wait beside each other, as many as it has "
+        "Half of the tasks wait as coroutines do, the other half call a client that blocks. Such a call stops "
+        "the whole loop: the tasks that make it run one after the other, as if there were no loop, and the "
+        "others wait with them. In a pool of threads the calls wait beside each other, as many as it has "
         "threads; a pool of processes does the same at a higher price."
     ),
     "size_name": "tasks",
@@ -36,11 +37,30 @@ EXPERIMENT = {
             "otherwise": "a blocking client in an event loop is no faster in a thread pool",
             "main": False,
         },
+        {
+            "topic": "blocking, processes",
+            "of": {"case": "async-process-pool"},
+            "over": {"case": "async-thread-pool"},
+            "more_than": 1.1,
+            "says": "a blocking client takes longer in a process pool than in a thread pool",
+            "otherwise": "a blocking client takes no longer in a process pool than in a thread pool",
+            "main": False,
+        },
+        {
+            "topic": "blocking, user time",
+            "of": {"case": "async-process-pool"},
+            "over": {"case": "async-thread-pool"},
+            "metric": "user_s",
+            "more_than": 1.1,
+            "says": "a blocking client takes more user time in a process pool than in a thread pool",
+            "otherwise": "a blocking client takes no more user time in a process pool than in a thread pool",
+            "main": False,
+        },
     ],
     "parameters": {
         "workers": {
             "default": "default",
-            "choices": ["default", "cores", "4 x cores + 1"],
+            "choices": ["default", "cores", "4 x cores + 1", 3, 4, 5, 8, 10, 14],
             "help": "of a pool: how many threads or processes it has",
         },
         "delay_ms": {
@@ -53,8 +73,44 @@ EXPERIMENT = {
         {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
         {"label": "two cores", "params": {}, "cores": "two", "modes": ["full"]},
         {"label": "one core", "params": {}, "cores": "one", "modes": ["full"]},
+        {
+            "label": "14 workers",
+            "params": {"workers": 14},
+            "modes": ["full"],
+            "cases": ["async-thread-pool"],
+        },
+        {
+            "label": "10 workers",
+            "params": {"workers": 10},
+            "modes": ["full"],
+            "cases": ["async-process-pool"],
+        },
+        {
+            "label": "8 workers",
+            "params": {"workers": 8},
+            "modes": ["full"],
+            "cases": ["async-thread-pool"],
+        },
+        {
+            "label": "5 workers",
+            "params": {"workers": 5},
+            "modes": ["full"],
+            "cases": ["async-thread-pool"],
+        },
+        {
+            "label": "4 workers",
+            "params": {"workers": 4},
+            "modes": ["full"],
+            "cases": ["async-process-pool"],
+        },
+        {
+            "label": "3 workers",
+            "params": {"workers": 3},
+            "modes": ["full"],
+            "cases": ["async-process-pool"],
+        },
     ],
-    "sizes": {"quick": [10], "standard": [30], "full": [100]},
+    "sizes": {"quick": [20], "standard": [60], "full": [200]},
     "timeout_s": 120,
     "pythons": ">=3.8",
 }
@@ -63,19 +119,23 @@ import probe  # noqa: E402
 import probe_models as models  # noqa: E402
 
 
-async def blocked(address):
-    models.fetch(address)
+async def blocked(work):
+    models.fetch(work)
+
+
+def half(make):
+    return models.in_executor(models.fetch_async, make, by_turns=True)
 
 
 CASES = {
-    "async": models.gathered(blocked),
-    "async-thread-pool": models.in_executor(None, models.ThreadPoolExecutor),
-    "async-process-pool": models.in_executor(None, models.forked),
-    "loops": models.loops(blocked),
-    "async-interpreter-pool": models.in_executor(None, models.interpreters),
-    "async-fairlead-threads": models.in_executor(None, models.fairlead("threads")),
-    "async-fairlead-processes": models.in_executor(None, models.fairlead("processes")),
-    "async-fairlead-interpreters": models.in_executor(None, models.fairlead("interpreters")),
+    "async": models.gathered(blocked, models.fetch_async),
+    "async-thread-pool": half(models.ThreadPoolExecutor),
+    "async-process-pool": half(models.forked),
+    "loops": models.loops(blocked, models.fetch_async),
+    "async-interpreter-pool": half(models.interpreters),
+    "async-fairlead-threads": half(models.fairlead("threads")),
+    "async-fairlead-processes": half(models.fairlead("processes")),
+    "async-fairlead-interpreters": half(models.fairlead("interpreters")),
 }
 
 

@@ -35,12 +35,35 @@ EXPERIMENT = {
             "otherwise": "an event loop is no faster with a process pool for what computes",
             "main": False,
         },
+        {
+            "topic": "I/O and CPU, threads",
+            "of": {"case": "async"},
+            "over": {"case": "async-thread-pool"},
+            "more_than": 1.1,
+            "says": "an event loop is faster with a thread pool for what computes",
+            "otherwise": "an event loop is no faster with a thread pool for what computes",
+            "main": False,
+        },
+        {
+            "topic": "I/O and CPU, loops",
+            "of": {"case": "async"},
+            "over": {"case": "loops"},
+            "more_than": 1.1,
+            "says": "an event loop in each of several processes is faster than one",
+            "otherwise": "an event loop in each of several processes is no faster than one",
+            "main": False,
+        },
     ],
     "parameters": {
         "workers": {
             "default": "default",
-            "choices": ["default", "cores", "4 x cores + 1"],
+            "choices": ["default", "cores", "4 x cores + 1", 3, 4, 5, 8, 10, 14],
             "help": "of a pool: how many threads or processes it has",
+        },
+        "repeat": {
+            "default": 32,
+            "choices": [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256],
+            "help": "how often a task computes fib(24): calibrated, so that it takes 0.1 s or a little more",
         },
         "delay_ms": {
             "default": 100,
@@ -52,7 +75,44 @@ EXPERIMENT = {
         {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
         {"label": "two cores", "params": {}, "cores": "two", "modes": ["full"]},
         {"label": "one core", "params": {}, "cores": "one", "modes": ["full"]},
+        {
+            "label": "14 workers",
+            "params": {"workers": 14},
+            "modes": ["full"],
+            "cases": ["async-thread-pool"],
+        },
+        {
+            "label": "10 workers",
+            "params": {"workers": 10},
+            "modes": ["full"],
+            "cases": ["async-process-pool"],
+        },
+        {
+            "label": "8 workers",
+            "params": {"workers": 8},
+            "modes": ["full"],
+            "cases": ["async-thread-pool"],
+        },
+        {
+            "label": "5 workers",
+            "params": {"workers": 5},
+            "modes": ["full"],
+            "cases": ["async-thread-pool"],
+        },
+        {
+            "label": "4 workers",
+            "params": {"workers": 4},
+            "modes": ["full"],
+            "cases": ["async-process-pool"],
+        },
+        {
+            "label": "3 workers",
+            "params": {"workers": 3},
+            "modes": ["full"],
+            "cases": ["async-process-pool"],
+        },
     ],
+    "calibrated": {"parameter": "repeat", "seconds": 1.0, "of": {"experiment": "models.cpu-sequential"}},
     "sizes": {"quick": [10], "standard": [30], "full": [100]},
     "timeout_s": 120,
     "pythons": ">=3.8",
@@ -62,9 +122,9 @@ import probe  # noqa: E402
 import probe_models as models  # noqa: E402
 
 
-async def both(address):
-    await models.fetch_async(address)
-    models.compute()
+async def both(work):
+    await models.fetch_async(work)
+    models.compute(work)
 
 
 CASES = {

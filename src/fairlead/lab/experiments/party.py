@@ -17,7 +17,27 @@ EXPERIMENT = {
                 "cores, less the time it takes to start them; without a GIL threads do as well, if that "
                 "build's single thread is not too slow."
             ),
-            "sizes": {"quick": [16], "standard": [32], "full": [64]},
+            "sizes": {"quick": [40], "standard": [64], "full": [64]},
+            "claims": [
+                {
+                    "topic": "threads, processes",
+                    "of": {"method": "processes-fork", "task": "whole", "specialisation": "on", "workers": "cores"},
+                    "over": {"method": "threads", "task": "whole", "specialisation": "on", "workers": "cores"},
+                    "more_than": 1.1,
+                    "says": "{n} tasks are faster in threads than in processes",
+                    "otherwise": "{n} tasks are no faster in threads than in processes",
+                    "main": False,
+                },
+                {
+                    "topic": "threads, interpreters",
+                    "of": {"method": "interpreters-channel", "task": "whole", "specialisation": "on", "workers": "cores"},
+                    "over": {"method": "threads", "task": "whole", "specialisation": "on", "workers": "cores"},
+                    "more_than": 1.1,
+                    "says": "{n} tasks are faster in threads than in interpreters",
+                    "otherwise": "{n} tasks are no faster in threads than in interpreters",
+                    "main": False,
+                },
+            ],
         },
         "fib2": {
             "title": "Pool party: a recursive function that counts",
@@ -35,13 +55,25 @@ EXPERIMENT = {
             "title": "Pool party: bodies that all tasks share",
             "question": "How fast, and how wrong, are tasks that change the same objects?",
             "explanation": (
-                "Every task puts five bodies in their places and moves them 2,000 steps; the bodies belong "
+                "Every task puts five bodies in their places and moves them; the bodies belong "
                 "to the module, so that tasks of one interpreter that run at the same time move the same "
                 "ones. Then the energy comes out wrong: the GIL does not help, for it changes hands in the "
                 "midst of a task. Processes and interpreters, one task at a time in each, are right. A "
                 "method with wrong answers is no candidate, however fast it is."
             ),
-            "sizes": {"quick": [12], "standard": [32], "full": [64]},
+            "sizes": {"quick": [10], "standard": [32], "full": [100]},
+            "parameters": {
+                "steps": {
+                    "default": 32000,
+                    "choices": [2000, 4000, 8000, 12000, 16000, 24000, 32000, 48000, 64000, 96000, 128000, 192000],
+                    "help": "how far a task moves the bodies: calibrated, so that it takes 0.1 s or a little more",
+                },
+            },
+            "calibrated": {
+                "parameter": "steps",
+                "seconds": 1.0,
+                "of": {"experiment": "party.nbody", "method": "sequential"},
+            },
         },
         "nbody-unshared": {
             "title": "Pool party: bodies of the task's own",
@@ -52,7 +84,19 @@ EXPERIMENT = {
                 "does, it spends on making bodies; what threads without a GIL gain, they gain because no "
                 "two of them touch the same objects."
             ),
-            "sizes": {"quick": [12], "standard": [32], "full": [64]},
+            "sizes": {"quick": [10], "standard": [32], "full": [100]},
+            "parameters": {
+                "steps": {
+                    "default": 32000,
+                    "choices": [2000, 4000, 8000, 12000, 16000, 24000, 32000, 48000, 64000, 96000, 128000, 192000],
+                    "help": "how far a task moves the bodies: calibrated, so that it takes 0.1 s or a little more",
+                },
+            },
+            "calibrated": {
+                "parameter": "steps",
+                "seconds": 1.0,
+                "of": {"experiment": "party.nbody", "method": "sequential"},
+            },
         },
         "raytrace": {
             "title": "Pool party: a picture of rays",
@@ -97,6 +141,26 @@ EXPERIMENT = {
                 "view of them and makes a copy."
             ),
             "sizes": {"quick": [400], "standard": [4000], "full": [64000]},
+            "claims": [
+                {
+                    "topic": "passing, processes",
+                    "of": {"method": "processes-fork", "task": "whole", "specialisation": "on", "workers": "cores"},
+                    "over": {"method": "threads", "task": "whole", "specialisation": "on", "workers": "cores"},
+                    "more_than": 1.1,
+                    "says": "what is passed {n} times goes faster to threads than to processes",
+                    "otherwise": "what is passed {n} times goes no faster to threads than to processes",
+                    "main": False,
+                },
+                {
+                    "topic": "passing, interpreters",
+                    "of": {"method": "interpreters-channel", "task": "whole", "specialisation": "on", "workers": "cores"},
+                    "over": {"method": "threads", "task": "whole", "specialisation": "on", "workers": "cores"},
+                    "more_than": 1.1,
+                    "says": "what is passed {n} times goes faster to threads than to interpreters",
+                    "otherwise": "what is passed {n} times goes no faster to threads than to interpreters",
+                    "main": False,
+                },
+            ],
         },
         "data-return": {
             "title": "Pool party: 65,536 floats out",
@@ -107,6 +171,26 @@ EXPERIMENT = {
                 "read and made anew, by the one thread that takes the results."
             ),
             "sizes": {"quick": [32], "standard": [128], "full": [1024]},
+            "claims": [
+                {
+                    "topic": "passing, processes",
+                    "of": {"method": "processes-fork", "task": "whole", "specialisation": "on", "workers": "cores"},
+                    "over": {"method": "threads", "task": "whole", "specialisation": "on", "workers": "cores"},
+                    "more_than": 1.1,
+                    "says": "what is passed {n} times goes faster to threads than to processes",
+                    "otherwise": "what is passed {n} times goes no faster to threads than to processes",
+                    "main": False,
+                },
+                {
+                    "topic": "passing, interpreters",
+                    "of": {"method": "interpreters-channel", "task": "whole", "specialisation": "on", "workers": "cores"},
+                    "over": {"method": "threads", "task": "whole", "specialisation": "on", "workers": "cores"},
+                    "more_than": 1.1,
+                    "says": "what is passed {n} times goes faster to threads than to interpreters",
+                    "otherwise": "what is passed {n} times goes no faster to threads than to interpreters",
+                    "main": False,
+                },
+            ],
         },
     },
     "metrics": [
@@ -134,6 +218,24 @@ EXPERIMENT = {
             "otherwise": "{n} tasks are no slower in threads than one after the other",
             "main": False,
         },
+        {
+            "topic": "interpreters",
+            "of": {"method": "sequential", "task": "whole", "specialisation": "on"},
+            "over": {"method": "interpreters-channel", "task": "whole", "specialisation": "on"},
+            "more_than": 1.1,
+            "says": "{n} tasks are faster in interpreters than one after the other",
+            "otherwise": "{n} tasks are no faster in interpreters than one after the other",
+            "main": False,
+        },
+        {
+            "topic": "16 workers",
+            "of": {"method": "threads", "task": "whole", "specialisation": "on", "workers": "cores"},
+            "over": {"method": "threads", "task": "whole", "specialisation": "on", "workers": 16},
+            "more_than": 1.1,
+            "says": "{n} tasks are faster in 16 threads than in as many as there are cores",
+            "otherwise": "{n} tasks are no faster in 16 threads than in as many as there are cores",
+            "main": False,
+        },
     ],
     "parameters": {
         "method": {
@@ -141,6 +243,7 @@ EXPERIMENT = {
             "choices": [
                 "sequential",
                 "threads",
+                "thread-pool",
                 "futures",
                 "processes-fork",
                 "processes-spawn",
@@ -173,6 +276,7 @@ EXPERIMENT = {
     "variants": [
         {"label": "sequential", "params": {"method": "sequential"}, "modes": ["quick", "standard", "full"]},
         {"label": "threads", "params": {"method": "threads"}, "modes": ["quick", "standard", "full"]},
+        {"label": "thread-pool", "params": {"method": "thread-pool"}, "modes": ["standard", "full"]},
         {"label": "futures", "params": {"method": "futures"}, "modes": ["standard", "full"]},
         {
             "label": "processes-fork",
@@ -212,6 +316,21 @@ EXPERIMENT = {
         },
         {"label": "fairlead-auto", "params": {"method": "fairlead-auto"}, "modes": ["standard", "full"]},
         {
+            "label": "thread-pool, 16 workers",
+            "params": {"method": "thread-pool", "workers": 16},
+            "modes": ["full"],
+        },
+        {
+            "label": "threads, 16 workers",
+            "params": {"method": "threads", "workers": 16},
+            "modes": ["full"],
+        },
+        {
+            "label": "processes-fork, 16 workers",
+            "params": {"method": "processes-fork", "workers": 16},
+            "modes": ["full"],
+        },
+        {
             "label": "sequential, not specialised",
             "params": {"method": "sequential", "specialisation": "off"},
             "modes": ["full"],
@@ -243,7 +362,7 @@ def measure(params):
             raise probe.Skipped("needs the package pyperformance in the interpreter that is measured")
         # read here, because that is no part of the time
         module = probe_workloads.pyperformance(work.name.partition("-")[2])
-    item = work.item if params["task"] == "whole" else work.small
+    item = params.get("steps", work.item) if params["task"] == "whole" else work.small
     workers = {"cores": probe.cores(), "4 x cores + 1": 4 * probe.cores() + 1}.get(params["workers"], 16)
     items = [item] * params["n"]
     answer = work.answer(item)

@@ -92,6 +92,16 @@ def threads(job):
         thread.join()
 
 
+def thread_pool(job):
+    from multiprocessing.pool import ThreadPool
+
+    with ThreadPool(job.workers) as pool:
+        for result in pool.imap(job.function, job.items):
+            job.take(result)
+        pool.close()
+        pool.join()
+
+
 def futures(job):
     from concurrent.futures import ThreadPoolExecutor
 
@@ -228,6 +238,7 @@ def fairlead(kind):
 METHODS = {
     "sequential": sequential,
     "threads": threads,
+    "thread-pool": thread_pool,
     "futures": futures,
     "processes-fork": processes("fork"),
     "processes-spawn": processes("spawn"),

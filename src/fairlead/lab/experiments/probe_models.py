@@ -18,9 +18,9 @@ from probe_tasks import compute, fetch  # noqa: F401 - by their names here for t
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nanswer"
 
 
-async def fetch_async(address):
+async def fetch_async(work):
     """The same by a client that awaits."""
-    reader, writer = await asyncio.open_connection(address[0], address[1])
+    reader, writer = await asyncio.open_connection(work[0], work[1])
     writer.write(b"GET / HTTP/1.1\r\nHost: local\r\n\r\n")
     body = (await reader.read()).rpartition(b"\r\n\r\n")[2]
     writer.close()
@@ -31,27 +31,27 @@ async def fetch_async(address):
 # ---- ways to run n times the same task
 
 
-def sequential(task, address, n, workers):
+def sequential(task, work, n, workers):
     for _ in range(n):
-        task(address)
+        task(work)
 
 
-def threads(task, address, n, workers):
-    for thread in probe.start(n, lambda index: task(address)):
+def threads(task, work, n, workers):
+    for thread in probe.start(n, lambda index: task(work)):
         thread.join()
 
 
-def processes(task, address, n, workers):
-    _fork(lambda index: task(address), n)
+def processes(task, work, n, workers):
+    _fork(lambda index: task(work), n)
 
 
-def _fork(work, n):
-    """``work(index)`` in n processes."""
+def _fork(run, n):
+    """``run(index)`` in n processes."""
     fork = multiprocessing.get_context("fork")
     peaks = probe.Numbers(n)
 
     def body(index):
-        work(index)
+        run(index)
         # a short task may have ended before the first look
         peaks.put(index, float(probe.peak_kb()))
 
@@ -68,67 +68,69 @@ def _fork(work, n):
 def pooled(make):
     """All in a pool, an Executor of the standard library or of fairlead."""
 
-    def run(task, address, n, workers):
+    def run(task, work, n, workers):
         with make(workers) as pool:
-            list(pool.map(task, [address] * n))
+            list(pool.map(task, [work] * n))
             see_children()
         probe_methods.end_forkserver()
 
     return run
 
 
-def pooled_async(task, address, n, workers):
+def pooled_async(task, work, n, workers):
     """All in fairlead's AsyncPool, on an event loop in a thread of its own."""
     with probe_fairlead.pool("async", workers) as pool:
-        list(pool.map(fetch_async, [address] * n))
+        list(pool.map(fetch_async, [work] * n))
 
 
-def gathered(coroutine):
-    """All coroutines at once on one event loop."""
+def gathered(*coroutines):
+    """All at once on one event loop; of two coroutines by turns."""
 
-    def run(task, address, n, workers):
+    def run(task, work, n, workers):
         async def main():
-            await asyncio.gather(*[coroutine(address) for _ in range(n)])
+            await asyncio.gather(*[coroutines[index % len(coroutines)](work) for index in range(n)])
 
         asyncio.run(main())
 
     return run
 
 
-def loops(coroutine):
+def loops(*coroutines):
     """As many processes as there are cores, each with an event loop and its share of the tasks."""
 
-    def run(task, address, n, workers):
+    def run(task, work, n, workers):
         count = min(n, workers or probe.cores())
         share = [n // count + (index < n % count) for index in range(count)]
 
-        _fork(lambda index: gathered(coroutine)(task, address, share[index], None), count)
+        _fork(lambda index: gathered(*coroutines)(task, work, share[index], None), count)
 
     return run
 
 
 def one_by_one(coroutine):
-    def run(task, address, n, workers):
+    def run(task, work, n, workers):
         async def main():
             for _ in range(n):
-                await coroutine(address)
+                await coroutine(work)
 
         asyncio.run(main())
 
     return run
 
 
-def in_executor(coroutine, make):
-    """All at once on one event loop, each with a task that a pool does for it; ``coroutine`` comes first."""
+def in_executor(coroutine, make, by_turns=False):
+    """All at once on one event loop, each with a task that a pool does for it; ``coroutine`` comes first, or, by
+    turns, takes the place of every other task."""
 
-    def run(task, address, n, workers):
-        async def one(pool):
-            if coroutine is not None:
-                await coroutine(address)
-            await asyncio.get_running_loop().run_in_executor(pool, task, address)
+    def run(task, work, n, workers):
+        async def one(pool, index):
+            if not by_turns or index % 2:
+                await coroutine(work)
+            if not by_turns or index % 2 == 0:
+                await asyncio.get_running_loop().run_in_executor(pool, task, work)
 
         async def main(pool):
-            await asyncio.gather(*[one(pool) for _ in range(n)])
+            await asyncio.gather(*[one(pool, index) for index in range(n)])
 
         with make(workers) as pool:
             asyncio.run(main(pool))
@@ -175,14 +177,15 @@ def see_children():
 
 
 def measure(run, task, params):
-    """Run ``run(task, address, n, workers)``; beside the local server, if there is a ``delay_ms`` for it."""
+    """Run ``run(task, work, n, workers)``; beside the local server, if there is a ``delay_ms`` for it."""
     workers = {"default": None, "cores": probe.cores(), "4 x cores + 1": 4 * probe.cores() + 1}
-    workers = workers[params["workers"]]
+    workers = workers.get(params["workers"], params["workers"])
     with probe.Family(params["timeout_s"]) as family:
-        address = serve(family, params["delay_ms"] / 1000.0) if "delay_ms" in params else None
+        address = serve(family, params["delay_ms"] / 1000.0) if "delay_ms" in params else ("", 0)
+        work = (*address, params.get("repeat", 1))
         _before.update(probe_methods.peaks_below())
         before, begin = probe.used(), probe.clock()
-        run(task, address, params["n"], workers)
+        run(task, work, params["n"], workers)
         end, after = probe.clock(), probe.used()
     usage = after - before
     answer = probe.result(

@@ -16,13 +16,14 @@ EXPERIMENT = {
     "size_name": "threads",
     "metrics": [
         {"name": "region_s", "title": "last pass", "unit": "s"},
+        {"name": "turns", "title": "turns", "unit": "ratio"},
         {"name": "per_turn", "title": "switches a turn", "unit": "ratio"},
     ],
     "claims": [
         {
             "topic": "passing a lock",
             "kind": "exponent",
-            "of": {},
+            "of": {"work": "sleep0"},
             "more_than": 1.5,
             "says": "passing a lock: time grows faster than n^1.5",
             "otherwise": "passing a lock: time grows no faster than n^1.5",
@@ -36,12 +37,38 @@ EXPERIMENT = {
             "otherwise": "passing a lock: no faster with the GIL scheduled",
             "main": False,
         },
+        {
+            "topic": "passing, none runs on",
+            "kind": "exponent",
+            "of": {"work": "stop"},
+            "more_than": 1.5,
+            "says": "passing a lock, threads that end at once: time grows faster than n^1.5",
+            "otherwise": "passing a lock, threads that end at once: time grows no faster than n^1.5",
+            "main": False,
+        },
+        {
+            "topic": "lock without a GIL",
+            "of": {"work": "sleep0", "gil": "on"},
+            "over": {"work": "sleep0", "gil": "as built"},
+            "more_than": 1.1,
+            "says": "passing a lock: slower with the GIL than without",
+            "otherwise": "passing a lock: no slower with the GIL than without",
+            "main": False,
+        },
     ],
     "parameters": {
         "work": {
             "default": "sleep0",
-            "choices": ["sleep0", "yield", "spin"],
-            "help": "how those already through keep running: time.sleep(0), sched_yield(), or Python only",
+            "choices": ["sleep0", "yield", "spin", "stop"],
+            "help": (
+                "how those already through keep running: time.sleep(0), sched_yield(), Python only, or not "
+                "at all"
+            ),
+        },
+        "gil": {
+            "default": "as built",
+            "choices": ["as built", "on"],
+            "help": "on: a free-threaded build with its GIL switched on",
         },
         "scheduler": {
             "default": "off",
@@ -52,6 +79,8 @@ EXPERIMENT = {
     "variants": [
         {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
         {"label": "scheduled", "params": {"scheduler": "interactive"}, "modes": ["standard", "full"]},
+        {"label": "none runs on", "params": {"work": "stop"}, "modes": ["standard", "full"]},
+        {"label": "with the GIL", "params": {"gil": "on"}, "modes": ["full"]},
     ],
     "sizes": {
         "quick": [50, 75, 110, 160],
@@ -69,17 +98,20 @@ import threading  # noqa: E402
 
 import probe  # noqa: E402
 import probe_fairlead  # noqa: E402
+import probe_square  # noqa: E402
 
 
 def measure(params):
+    probe_square.set_gil(params["gil"])
     probe_fairlead.schedule(params["scheduler"])
     n = params["n"]
-    work = probe.work(params["work"])
+    work = probe_square.work(params["work"])
     lock = threading.Lock()
     region = probe.Region()
     arrived = []
     passed = []
     blocked = []
+    worked = []
 
     def body(index):
         arrived.append(index)
@@ -91,15 +123,20 @@ def measure(params):
             passed.append(index)
             if len(passed) == n:
                 region.mark("region_s")
-        while len(passed) < n:
+        times = 0
+        while len(passed) < n and work:
             work()
+            times += 1
+        worked.append(times)
 
     for thread in probe.start(n, body):
         thread.join()
     region.end()
     if sorted(passed) != list(range(n)):
         raise probe.Failed("not every thread passed exactly once: %d passes of %d" % (len(passed), n))
-    return region.result({"passed": len(passed), "all_blocked_first": blocked[0]}, turns=n * (n + 1) // 2)
+    turns = n * (n + 1) // 2
+    answer = region.result({"passed": len(passed), "all_blocked_first": blocked[0]}, turns=turns)
+    return probe_square.with_turns(answer, worked, n, turns)
 
 
 if __name__ == "__main__":

@@ -6,13 +6,13 @@ EXPERIMENT = {
     "question": "How long do n waiting processes take to pass a lock, if those already through keep running?",
     "explanation": (
         "The lock is a semaphore of the kernel's, and no GIL joins the processes: what the woken process "
-        "queues for is a core. Under real-time round robin (SCHED_RR) every process of equal priority gets a "
-        "turn before it, so the k-th pass waits for a round of k turns, divided by the cores: a square, the "
-        "same as with threads and the GIL. The default policy is kinder. It keeps account of how long each "
-        "has run, and a process that slept is let in front of those that kept running, so that the time "
-        "grows in proportion to n as long as that credit lasts. The time is that until all processes are "
-        "joined; CPU time and switches are those of passing alone, without the forks, the arrivals and the "
-        "exits."
+        "queues for is a core. Under real-time round robin (SCHED_RR) every process of equal priority gets "
+        "a turn before it, so the k-th pass waits for a round of k turns, divided by the cores: a square, "
+        "the same as with threads and the GIL. The default policy is kinder. It keeps account of how long "
+        "each has run, and a process that slept is let in front of those that kept running, so that the "
+        "time grows in proportion to n as long as that credit lasts, and bends up where it ends. The time "
+        "is that until all processes are joined; CPU time and switches are those of passing alone, without "
+        "the forks, the arrivals and the exits."
     ),
     "schedule": "pass",
     "size_name": "processes",
@@ -36,6 +36,24 @@ EXPERIMENT = {
             "more_than": 1.5,
             "says": "passing a lock between processes, SCHED_RR: time grows faster than n^1.5",
             "otherwise": "passing a lock between processes, SCHED_RR: time grows no faster than n^1.5",
+            "main": False,
+        },
+        {
+            "topic": "process lock to 200",
+            "of": {"policy": "other", "cores": "one", "n": 200},
+            "over": {"policy": "other", "cores": "one", "n": 40},
+            "more_than": 5,
+            "says": "passing a lock between processes, 1 core: to n = 200 time grows faster than n",
+            "otherwise": "passing a lock between processes, 1 core: to n = 200 time grows no faster than n",
+            "main": False,
+        },
+        {
+            "topic": "process lock from 200",
+            "of": {"policy": "other", "cores": "one", "n": 360},
+            "over": {"policy": "other", "cores": "one", "n": 200},
+            "more_than": 1.8,
+            "says": "passing a lock between processes, 1 core: from n = 200 time grows faster than n",
+            "otherwise": "passing a lock between processes, 1 core: from n = 200 time grows no faster than n",
             "main": False,
         },
     ],
@@ -92,6 +110,7 @@ EXPERIMENT = {
 import os  # noqa: E402
 
 import probe  # noqa: E402
+import probe_square  # noqa: E402
 
 BEGIN, END, OWN = 0, 1, 2
 """Places in the shared numbers: two times; from OWN on five of each process, its id and what it used."""
@@ -102,7 +121,7 @@ def measure(params):
     work = probe.work(params["work"])
     lock = process_lock()
     spare = process_lock()
-    arrived = probe.Flags(n)
+    active = probe_square.array(n)
     passed = probe.Flags(n)
     numbers = probe.Numbers(OWN + 5 * n)
     blocked = probe.Flags(1)
@@ -117,29 +136,30 @@ def measure(params):
     def body(index):
         # Do all of it once: a forked process pays for its first touch of a page, which is no part of passing.
         with spare:
-            passed.all_are_set()
+            any(active)
         work()
         numbers.put(own(index), os.getpid())
-        arrived.add(index)
+        active[index] = True
         used = probe.Usage.mine()
         with lock:
             if passed.none_is_set():
-                probe.wait_until(arrived.all_are_set, "all processes have arrived")
+                probe.wait_until(lambda: all(active), "all processes have arrived")
                 if probe.wait_until_blocked(lambda: others(index)):
                     blocked.add(0)
                 used = probe.Usage.mine()
                 numbers.put(BEGIN, probe.clock())
             passed.add(index)
-            if passed.all_are_set():
+            active[index] = False
+            if not any(active):
                 numbers.put(END, probe.clock())
-        while not passed.all_are_set():
+        while any(active):
             work()
         # the way to the lock and the end of the process are no part of passing it
         numbers.put(own(index) + 1, *(probe.Usage.mine() - used).values)
 
-    with probe.Family(params["timeout_s"]) as family:
+    with probe_square.Processes(params["timeout_s"]) as family:
         for index in range(n):
-            family.fork(body, index)
+            family.start(body, index)
         family.wait()
         joined = probe.clock()
     if passed.values() != [1] * n:
@@ -154,14 +174,10 @@ def measure(params):
 
 
 def process_lock():
-    """A lock between forked processes, whatever the default way of starting processes is."""
     try:
-        import multiprocessing
-
-        context = getattr(multiprocessing, "get_context", None)
-        return context("fork").Lock() if context else multiprocessing.Lock()
-    except (ImportError, OSError, ValueError) as error:
-        raise probe.Skipped("multiprocessing.Lock with fork is not to be had here: %s" % error)
+        return probe_square.context().Lock()
+    except (ImportError, OSError) as error:
+        raise probe.Skipped("multiprocessing.Lock is not to be had here: %s" % error)
 
 
 if __name__ == "__main__":

@@ -17,13 +17,15 @@ EXPERIMENT = {
     "size_name": "threads",
     "metrics": [
         {"name": "region_s", "title": "all started", "unit": "s"},
+        {"name": "turns", "title": "turns", "unit": "ratio"},
         {"name": "per_turn", "title": "switches a turn", "unit": "ratio"},
+        {"name": "quickest_s", "title": "quickest", "unit": "s"},
     ],
     "claims": [
         {
             "topic": "starting threads",
             "kind": "exponent",
-            "of": {},
+            "of": {"work": "sleep0"},
             "more_than": 1.5,
             "says": "starting threads: time grows faster than n^1.5",
             "otherwise": "starting threads: time grows no faster than n^1.5",
@@ -37,12 +39,52 @@ EXPERIMENT = {
             "otherwise": "starting threads: no faster with the GIL scheduled",
             "main": False,
         },
+        {
+            "topic": "starting, none runs on",
+            "kind": "exponent",
+            "of": {"work": "stop"},
+            "more_than": 1.5,
+            "says": "starting threads that end at once: time grows faster than n^1.5",
+            "otherwise": "starting threads that end at once: time grows no faster than n^1.5",
+            "main": False,
+        },
+        {
+            "topic": "spread without sleep",
+            "of": {"work": "spin", "repeats": 5},
+            "over_metric": "quickest_s",
+            "more_than": 1.5,
+            "says": "starting threads that compute: the slowest of 5 times takes over 1.5 times the quickest",
+            "otherwise": "starting threads that compute: 5 times are within 1.5 times the quickest",
+            "main": False,
+        },
+        {
+            "topic": "starts without a GIL",
+            "of": {"work": "sleep0", "gil": "on"},
+            "over": {"work": "sleep0", "gil": "as built"},
+            "more_than": 1.1,
+            "says": "starting threads: slower with the GIL than without",
+            "otherwise": "starting threads: no slower with the GIL than without",
+            "main": False,
+        },
     ],
     "parameters": {
         "work": {
             "default": "sleep0",
-            "choices": ["sleep0", "yield", "spin"],
-            "help": "how those already started keep running: time.sleep(0), sched_yield(), or Python only",
+            "choices": ["sleep0", "yield", "spin", "stop"],
+            "help": (
+                "how those already started keep running: time.sleep(0), sched_yield(), Python only, or not "
+                "at all"
+            ),
+        },
+        "repeats": {
+            "default": 1,
+            "choices": [1, 5],
+            "help": "how many times n threads are started; the time is that of the slowest",
+        },
+        "gil": {
+            "default": "as built",
+            "choices": ["as built", "on"],
+            "help": "on: a free-threaded build with its GIL switched on",
         },
         "scheduler": {
             "default": "off",
@@ -53,6 +95,14 @@ EXPERIMENT = {
     "variants": [
         {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
         {"label": "scheduled", "params": {"scheduler": "interactive"}, "modes": ["standard", "full"]},
+        {"label": "none runs on", "params": {"work": "stop"}, "modes": ["standard", "full"]},
+        {
+            "label": "pass for sleep(0)",
+            "params": {"work": "spin", "repeats": 5},
+            "modes": ["full"],
+            "sizes": {"quick": [4, 6], "standard": [4, 8], "full": [4, 8, 12]},
+        },
+        {"label": "with the GIL", "params": {"gil": "on"}, "modes": ["full"]},
     ],
     "sizes": {
         "quick": [40, 60, 90, 130],
@@ -61,7 +111,6 @@ EXPERIMENT = {
         "standard:<3.11": [25, 50, 75, 100],
         "full": [100, 300, 500, 700, 900],
         "full:<3.11": [100, 150, 200, 300],
-        "full:PyPy": [100, 300, 500, 700],
     },
     "timeout_s": 60,
     "pythons": ">=2.7",
@@ -69,19 +118,33 @@ EXPERIMENT = {
 
 import probe  # noqa: E402
 import probe_fairlead  # noqa: E402
+import probe_square  # noqa: E402
 
 
 def measure(params):
+    probe_square.set_gil(params["gil"])
     probe_fairlead.schedule(params["scheduler"])
-    n = params["n"]
-    work = probe.work(params["work"])
+    work = probe_square.work(params["work"])
+    answers = [start(params["n"], work) for _ in range(params["repeats"])]
+    slowest = max(answers, key=lambda answer: answer["wall_s"])
+    if len(answers) > 1:
+        slowest["details"]["metrics"]["quickest_s"] = min(answer["wall_s"] for answer in answers)
+    return slowest
+
+
+def start(n, work):
+    """The result of starting n threads once."""
     items = list(range(n))
     taken = []
+    worked = []
 
     def body(index):
         taken.append(items.pop())
-        while items:
+        times = 0
+        while items and work:
             work()
+            times += 1
+        worked.append(times)
 
     threads = probe.make(n, body)
     region = probe.Region()
@@ -94,7 +157,10 @@ def measure(params):
     region.end()
     if sorted(taken) != list(range(n)):
         raise probe.Failed("not every thread took one item: %d of %d were taken" % (len(set(taken)), n))
-    return region.result({"taken": len(taken)}, turns=n * (n + 1) + 1)
+    turns = n * (n + 1) + 1
+    # each thread's first turn, and the starter's before the first start and after each
+    answer = region.result({"taken": len(taken)}, turns=turns)
+    return probe_square.with_turns(answer, worked, 2 * n + 1, turns)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What of the machine and the surroundings every sample records beside its numbers."""
+"""What every sample records of its machine: what it is, and what explains its speed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import Any
 
 import fairlead
 from fairlead import machine
-from fairlead.lab.run.hardware import hardware
+
+CORE = "sys/devices/system/cpu/cpu0"
+_KIND = {"Data": "d", "Instruction": "i", "Unified": ""}
 
 
 def environment(policy: str = "other", cpus: Sequence[int] | None = None) -> dict[str, Any]:
@@ -49,3 +51,63 @@ def processor() -> str:
             if name.strip() == wanted:
                 return " ".join(value.split())
     return platform.processor() or "unknown"
+
+
+def hardware(root: Path = Path("/")) -> dict[str, Any]:
+    """None for what this system does not say.
+
+    ``memory_mib`` is all memory; ``smt`` whether two threads of the processor share a core; ``governor`` what
+    chooses the core's frequency; ``hypervisor`` what the machine is a guest of, "yes" where that is all that
+    is known.
+    """
+    return {
+        "memory_mib": _memory(root),
+        "caches": _caches(root),
+        "smt": {"1": True, "0": False}.get(_read(root / "sys/devices/system/cpu/smt/active")),
+        "governor": _read(root / CORE / "cpufreq/scaling_governor") or None,
+        "hypervisor": _hypervisor(root),
+        "libc": " ".join(filter(None, platform.libc_ver())) or None,
+        "distribution": _distribution(root),
+    }
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _memory(root: Path) -> int | None:
+    for line in _read(root / "proc/meminfo").splitlines():
+        name, _, value = line.partition(":")
+        if name == "MemTotal":
+            return int(value.split()[0]) // 1024
+    return None
+
+
+def _caches(root: Path) -> str | None:
+    """ "L1d 48K, L1i 64K, L2 2048K"."""
+    found = [
+        f"L{_read(one / 'level')}{_KIND.get(_read(one / 'type'), '')} {_read(one / 'size')}"
+        for one in sorted((root / CORE / "cache").glob("index*"))
+    ]
+    return ", ".join(found) or None
+
+
+def _hypervisor(root: Path) -> str | None:
+    named = _read(root / "sys/hypervisor/type")
+    if named:
+        return named
+    flags = next((line for line in _read(root / "proc/cpuinfo").splitlines() if line.startswith("flags")), "")
+    if "hypervisor" not in flags.split():
+        return None
+    return _read(root / "sys/class/dmi/id/sys_vendor") or "yes"
+
+
+def _distribution(root: Path) -> str | None:
+    for line in _read(root / "etc/os-release").splitlines():
+        name, _, value = line.partition("=")
+        if name == "PRETTY_NAME":
+            return value.strip('"') or None
+    return None

@@ -49,8 +49,11 @@ def measure(
     """
     series = cell.series
     params = {"n": cell.n, **series.params}
-    program = str(registry.catalogue()[series.experiment].path)
-    argv = [interpreter.path, program, json.dumps({**params, "timeout_s": series.timeout_s})]
+    experiment = registry.catalogue()[series.experiment]
+    env = subprocess_runner.clean_environment(free_threaded=interpreter.free_threaded)
+    if experiment.foreign:
+        env["PYTHONPATH"] = str(registry.DIRECTORY)  # where probe.py is
+    argv = [interpreter.path, str(experiment.path), json.dumps({**params, "timeout_s": series.timeout_s})]
     sample = Sample(
         experiment=series.experiment,
         params=params,
@@ -62,7 +65,7 @@ def measure(
     try:
         outcome = subprocess_runner.run(
             argv,
-            env=subprocess_runner.clean_environment(free_threaded=interpreter.free_threaded),
+            env=env,
             timeout_s=series.timeout_s + GRACE_S,
             mark=mark,
             stop=stop,

@@ -6,8 +6,8 @@ import contextlib
 import json
 import os
 import uuid
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -20,8 +20,11 @@ from fairlead.record.results import PLAN_NAME
 
 SCHEMA = 1
 FILE_NAME = PLAN_NAME
+REQUEST_NAME = "request.json"
+"""Until there is a plan: a run can be continued from its first second."""
 BUDGETS_S = {"quick": 60.0, "standard": 300.0, "full": 3600.0}
-"""The time that a run of each mode takes unless it is told otherwise."""
+"""The time that a run of each mode takes for each interpreter unless it is told otherwise: a claim on one
+interpreter says nothing of another, so that with twice as many there is twice as much to settle."""
 _PINNED = {"all": None, "two": 2, "one": 1}
 """How many of the cores a variant's probe may use."""
 _ONE_CORE = "needs two cores, and this run has one"
@@ -43,6 +46,8 @@ class RunOptions:
     """Parameters by name, for every experiment named that has one of the name; with the values as text."""
     variants: tuple[str, ...] = ()
     """Labels of the variants to run, of whatever mode; none: those of the mode."""
+    repeat: int = 1
+    """How many runs to carry out, one after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +65,8 @@ class PlannedSeries:
     timeout_s: float
     skipped: str | None = None
     """Why it cannot be run here."""
+    growth: bool = True
+    """Whether the experiment is about how the time grows with n: with its square, at worst; else in step."""
 
     @property
     def policy(self) -> str:
@@ -78,9 +85,19 @@ class Plan:
     interpreters: tuple[Interpreter, ...]
     environment: dict[str, Any]
     series: tuple[PlannedSeries, ...]
+    later: tuple[str, ...] = ()
+    """Names of the runs that follow it in the same directory, each with the same plan and budget."""
+    files: tuple[str, ...] = ()
+    """Paths of the user's own experiments among them."""
+
+    def runs(self) -> Iterator[Plan]:
+        """The plan of each run, in their order."""
+        for name in (self.run, *self.later):
+            yield replace(self, run=name, later=())
 
     def save(self, directory: Path) -> None:
-        """Write the plan into a run directory; it is there whole or not at all.
+        """Write the plan into a run directory; it is there whole or not at all. The declarations of a user's
+        own experiments are copied beside it: a report can be made when their files have gone.
 
         Raises:
             OutputError: it cannot be written.
@@ -88,6 +105,11 @@ class Plan:
         path = directory / FILE_NAME
         draft = directory / f".{FILE_NAME}.new"
         try:
+            for own in map(Path, self.files):
+                kept = directory / registry.KEPT / own.name
+                if not kept.exists():
+                    kept.parent.mkdir(exist_ok=True)
+                    kept.write_bytes(own.read_bytes())
             with draft.open("w", encoding="utf-8") as file:
                 json.dump({"schema": SCHEMA, **asdict(self)}, file, indent=1)
                 file.flush()
@@ -120,6 +142,8 @@ class Plan:
                     **data,
                     "interpreters": tuple(Interpreter(**record) for record in data["interpreters"]),
                     "series": tuple(_series(record) for record in data["series"]),
+                    "later": tuple(data["later"]),
+                    "files": tuple(data["files"]),
                 }
             )
         except FileNotFoundError:
@@ -171,19 +195,25 @@ def make_plan(
                     sizes=_sizes(experiment, variant, interpreter, options),
                     cpus=cpus[: _PINNED[params["cores"]]],
                     timeout_s=experiment.timeout_s,
+                    growth=experiment.subject.growth,
                     skipped=experiment.runs_on(interpreter)
                     or (real_time_refused if params["policy"] == "rr" else None)
                     or (_ONE_CORE if params["cores"] == "two" and len(cpus) < 2 else None),
                 )
                 # options can make two variants the same
                 series.setdefault(json.dumps([experiment.id, params, interpreter.name], sort_keys=True), one)
+    run, *later = [uuid.uuid4().hex for _ in range(options.repeat)]
+    able = {one.interpreter for one in series.values() if not one.skipped}
+    default_s = BUDGETS_S[options.mode] * max(1, len(able))
     return Plan(
-        run=uuid.uuid4().hex,
+        run=run,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        budget_s=BUDGETS_S[options.mode] if options.budget_s is None else options.budget_s,
+        budget_s=default_s if options.budget_s is None else options.budget_s,
         interpreters=tuple(interpreters),
         environment=environment,
         series=tuple(series.values()),
+        later=tuple(later),
+        files=tuple(dict.fromkeys(str(one.path) for one in selected if one.foreign)),
     )
 
 
@@ -252,3 +282,57 @@ def _chosen(experiment: Experiment, name: str, text: str) -> Any:
 def _choices(experiment: Experiment, name: str) -> Iterable[Any]:
     parameter = experiment.parameters.get(name)
     return parameter.choices if parameter else ()
+
+
+# ---- until there is a plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Options, and which interpreters: the plan has those that were found."""
+
+    options: RunOptions
+    asked: tuple[str, ...] = ()
+    all_found: bool = False
+    contrasted: bool = False
+
+    def save(self, directory: Path) -> tuple[Path, ...]:
+        """Write it into the directory of a new run; the directories that were made for it, innermost first.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        try:
+            made = tuple(one for one in (directory, *directory.parents) if not one.exists())
+            directory.mkdir(parents=True, exist_ok=True)
+            (directory / REQUEST_NAME).write_text(json.dumps(asdict(self)), encoding="utf-8")
+        except OSError as error:
+            raise OutputError(
+                f"{directory}: cannot be made ({error.strerror}); choose another --out"
+            ) from error
+        return made
+
+    @classmethod
+    def load(cls, directory: Path) -> Self | None:
+        """The request of a run that was stopped before it had a plan; None where there is none."""
+        try:
+            data = json.loads((directory / REQUEST_NAME).read_text(encoding="utf-8"))
+            options = RunOptions(
+                **{one.name: _frozen(data["options"][one.name]) for one in fields(RunOptions)}
+            )
+            rest = {name: _frozen(data[name]) for name in ("asked", "all_found", "contrasted")}
+            return cls(options=options, **rest)
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+
+
+def forget(directory: Path, made: tuple[Path, ...] = ()) -> None:
+    """A plan has taken its place; or nothing will, and what ``save`` has ``made`` goes too."""
+    with contextlib.suppress(OSError):
+        (directory / REQUEST_NAME).unlink()
+        for one in made:
+            one.rmdir()
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value

@@ -37,6 +37,9 @@ class Question:
     """"ratio" (of the first cell over the second), "exponent", or "time" (of each by itself)."""
     over_metric: str = ""
     """Of the first cell, what its time is divided by in place of the second cell's."""
+    place: int = 0
+    """Which come first: 0 of the claims of the short report, of others their place among those of their
+    experiment, and last what no claim is about."""
 
     @property
     def cost_s(self) -> float:
@@ -107,8 +110,8 @@ def questions(series: Sequence[SeriesCells], kept: Sequence[PlannedCell]) -> lis
         question
         for its in by_name.values()
         for name, experiment in _declaring(its).items()
-        for declared in experiment.claims
-        for question in _question(name, declared, its, kept)
+        for number, declared in enumerate(experiment.claims, 1)
+        for question in _question(name, declared, 0 if declared.main else number, its, kept)
     ]
     covered = {cell for question in asked for cell in question.cells}
     return asked + [Question((cell,), "time") for cell in kept if cell not in covered]
@@ -125,7 +128,7 @@ def _declaring(series: Sequence[SeriesCells]) -> dict[str, Experiment]:
 
 
 def _question(
-    name: str, declared: Declared, series: Sequence[SeriesCells], kept: Sequence[PlannedCell]
+    name: str, declared: Declared, place: int, series: Sequence[SeriesCells], kept: Sequence[PlannedCell]
 ) -> Iterator[Question]:
     from fairlead.lab.analysis import claims
 
@@ -145,9 +148,9 @@ def _question(
     of = side(declared.of)
     if declared.kind == "exponent":
         if len(of) > 1:
-            yield Question(tuple(of), "exponent")
+            yield Question(tuple(of), "exponent", place=place)
         return
     pair = claims.cells_of(declared, of, of if declared.over_metric else side(declared.over))
     if pair is not None and (declared.over_metric or pair[0] is not pair[1]):
         cells = (pair[0],) if declared.over_metric else pair
-        yield Question(cells, "ratio", declared.over_metric)
+        yield Question(cells, "ratio", declared.over_metric, place)

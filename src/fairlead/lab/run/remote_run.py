@@ -15,12 +15,10 @@ from typing import Any
 
 from fairlead.errors import RunInterruptedError
 from fairlead.lab.catalogue.interpreters import choose_interpreters
-from fairlead.lab.isolation import subprocess_runner
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run import runner
-from fairlead.lab.run.environment import environment
-from fairlead.lab.run.plan import FILE_NAME, RunOptions, make_plan
-from fairlead.lab.run.yield_cost import with_yield_probes
+from fairlead.lab.run.pilots import prepared
+from fairlead.lab.run.plan import FILE_NAME, RunOptions
 from fairlead.record import results
 
 TOPIC = "fairlead-lab"
@@ -57,10 +55,7 @@ def carry_out(
             _stops[key] = stop
         try:
             chosen = choose_interpreters(stop=stop, **interpreters)
-            plan = make_plan(
-                RunOptions(**options), chosen, environment(), subprocess_runner.real_time_refused()
-            )
-            plan = with_yield_probes(plan, stop)
+            plan = prepared(RunOptions(**options), chosen, stop)
             runner.begin(plan, directory)
             runner.run(plan, directory, stop=stop, report=tell)
         except RunInterruptedError:
@@ -91,7 +86,7 @@ def _teller(key: str, machine: str) -> Callable[[runner.RunProgress], None]:
 
     def tell(progress: runner.RunProgress) -> None:
         nonlocal steps
-        if steps % _EVERY == 0:
+        if steps % _EVERY == 0 or progress.said:
             worker.log_event(TOPIC, [key, machine, asdict(progress)])
         steps += 1
 

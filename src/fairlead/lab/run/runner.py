@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fairlead.errors import OutputError, UsageError
+from fairlead.lab.catalogue import registry
 from fairlead.lab.catalogue.identify import identify
 from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.lab.isolation import subprocess_runner
 from fairlead.lab.isolation.other_load import NOISY, Meter
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run.measure import measure
-from fairlead.lab.run.plan import FILE_NAME, Plan
-from fairlead.lab.run.request import FILE_NAME as REQUEST
+from fairlead.lab.run.plan import FILE_NAME, REQUEST_NAME, Plan
 from fairlead.lab.run.sampling import PlannedCell, PlannedSample, SampleOrder
 from fairlead.record import results
 from fairlead.record.sample import Sample
@@ -49,6 +49,8 @@ class RunProgress:
     """Seconds that the run has taken, those of an earlier part included."""
     left_s: float
     """Seconds that it will still take, as far as it is known."""
+    said: str = ""
+    """A line for the user, that does not pass with the step: what the budget leaves open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +92,7 @@ def check_free(directory: Path) -> None:
     Raises:
         UsageError: it does.
     """
-    if any((directory / name).exists() for name in (FILE_NAME, results.FILE_NAME, REQUEST)):
+    if any((directory / name).exists() for name in (FILE_NAME, results.FILE_NAME, REQUEST_NAME)):
         raise UsageError(f"{directory} holds a run: continue it with --resume, or choose another --out")
 
 
@@ -105,11 +107,16 @@ def continued(
     Raises:
         RecordError: there is none to continue, or it is damaged.
         UsageError: it was begun in a different environment (another machine, other cores or quota), or one
-            of its interpreters is another one now; its samples could not be put beside those to come.
+            of its interpreters or of the user's experiments is another one now; its samples could not be put
+            beside those to come.
         InterpreterFailedError: one of its interpreters cannot be run any more.
         RunInterruptedError: ``stop`` was set meanwhile.
     """
     plan = Plan.load(directory)
+    for file in map(Path, plan.files):
+        if not file.exists() or file.read_bytes() != (directory / registry.KEPT / file.name).read_bytes():
+            raise UsageError(f"{file} has changed since {directory} was begun, or is gone: begin a new run")
+        registry.add(file)
     for name in results.FINGERPRINT:
         if plan.environment.get(name) != environment.get(name):
             before, now = plan.environment.get(name), environment.get(name)
@@ -142,9 +149,17 @@ def run(
         OutputError: the results cannot be written; the finished samples are kept.
         RecordError: the results so far cannot be read.
     """
+    ended: list[_Run] = []
     with results.ResultsWriter(directory / results.FILE_NAME) as writer:
-        subprocess_runner.sweep(plan.run)
-        return _Run(plan, directory, writer, stop, report, measure, meter or Meter(), clock).carry_out()
+        for number, one in enumerate(runs := tuple(plan.runs()), 1):
+            subprocess_runner.sweep(one.run)
+            ended.append(_Run(one, directory, writer, stop, report, measure, meter or Meter(), clock))
+            ended[-1].carry_out(f"run {number} of {len(runs)}" if len(runs) > 1 else "")
+    return RunTotals(
+        directory=directory,
+        samples=sum(one.done for one in ended),
+        failures=tuple(sample for one in ended for sample in one.failures),
+    )
 
 
 class _Run:
@@ -172,13 +187,22 @@ class _Run:
         self._began_s = clock()
         self._retries_left_s = _RETRY_SHARE * plan.budget_s
         self._order = SampleOrder(plan.series, plan.budget_s, self._used_s)
-        self._done = 0
-        self._failures: list[Sample] = []
+        self.done = 0
+        self.failures: list[Sample] = []
         self._dropped: dict[PlannedCell, Sample] = {}
 
-    def carry_out(self) -> RunTotals:
+    def carry_out(self, which: str) -> None:
+        self._say(which)
         self._take_over()
+        if before := self.done:
+            left_s = max(0.0, self._plan.budget_s - self._used_before_s)
+            used = f"{self._used_before_s:.0f} s of the budget of {self._plan.budget_s:g} s were used"
+            self._say(f"{used}, {left_s:.0f} s are left")
+        told = False
         for planned in self._order.planned():
+            if planned.round and not told:
+                told = True
+                self._say(self._order.shortfall())
             if planned.round in planned.cell.samples:
                 continue
             self._stop.check(self._farewell())
@@ -189,7 +213,10 @@ class _Run:
             sample = self._skipped(planned) if planned.skip else self._attempts(planned)
             self._writer.write(sample)
             self._count(planned.cell, sample)
-        return RunTotals(directory=self._directory, samples=self._done, failures=tuple(self._failures))
+        if not told:
+            self._say(self._order.shortfall())
+        if before and before == self.done:
+            self._say(f"nothing was measured: {left_s:.0f} s do not suffice; give a larger --budget")
 
     def _take_over(self) -> None:
         """Put the samples of an earlier part of this run where they belong."""
@@ -201,7 +228,7 @@ class _Run:
                     cells[self._key(cell, params)] = cell
         for sample in results.read_results(self._directory, empty_ok=True).samples:
             key = results.cell_key(sample.experiment, sample.params, sample.interpreter, sample.environment)
-            if key not in cells:
+            if key not in cells or sample.run not in (None, self._plan.run):
                 continue
             if sample.status == "skipped" and "n" in sample.params:
                 # what did not fit may fit now: the budget can be a larger one
@@ -216,9 +243,9 @@ class _Run:
 
     def _count(self, cell: PlannedCell, sample: Sample) -> None:
         cell.samples[sample.round] = sample
-        self._done += sample.status != "skipped"
+        self.done += sample.status != "skipped"
         if sample.status not in ("ok", "skipped"):
-            self._failures.append(sample)
+            self.failures.append(sample)
 
     def _skipped(self, planned: PlannedSample) -> Sample:
         series = planned.cell.series
@@ -264,7 +291,7 @@ class _Run:
             planned.cell,
             self._interpreter(planned.cell),
             self._environment(planned.cell),
-            f"{self._plan.run}.{self._done}",
+            f"{self._plan.run}.{self.done}",
             self._stop,
         )
         if sample is None:
@@ -301,12 +328,21 @@ class _Run:
             RunProgress(
                 doing=f"{series.experiment} n={planned.cell.n} on {series.interpreter}",
                 round=planned.round,
-                done=self._done,
+                done=self.done,
                 to_come=to_come,
                 used_s=self._used_s(),
                 left_s=left_s,
             )
         )
+
+    def _say(self, line: str | None) -> None:
+        if line:
+            used_s, left_s = self._used_s(), self._order.outlook()[1]
+            self._report(
+                RunProgress(
+                    doing="", round=0, done=self.done, to_come=0, used_s=used_s, left_s=left_s, said=line
+                )
+            )
 
     def _farewell(self) -> str:
         count = self._writer.count

@@ -2,11 +2,13 @@
 
 The first round calibrates. Every series runs once at its smallest size, and what its next sizes will take
 is predicted from that, as if the time grew with the square. A series of one or two sizes says nothing about
-growth. So rather than a little of everything, series are chosen, interpreter by interpreter, until the
-budget is spoken for. The chosen ones go on to larger sizes, side by side, as long as ``ENOUGH`` samples of
-everything fit. What does not fit is put off until it is known what the others leave, and then taken up, or
-dropped with a word. After that every cell runs once per round, A B A B, and backwards in every other round,
-so that neither a drift nor a disturbance falls on one of them alone, until all have ``ENOUGH`` samples.
+growth. So rather than a little of everything, series are begun claim by claim, each claim on all interpreters
+before the next one, until the budget is spoken for; of a claim all sides are chosen, or none. The chosen ones
+go on to larger sizes, side by side, as long as ``ENOUGH`` samples of everything fit. What does not fit is put
+off until it is known what the others leave, and then taken up, or dropped with a word. Then it is known, too,
+which claims will have too few samples, and that is said (``shortfall``) before the next round. After that
+every cell runs once per round, A B A B, and backwards in every other round, so that neither a drift nor a
+disturbance falls on one of them alone, until all have ``ENOUGH`` samples.
 
 What is left of the budget goes to the questions (``questions``): each further round measures the cells of the
 one whose interval it is expected to narrow most per second; those of cells that no claim is about come last.
@@ -19,10 +21,11 @@ A run that is continued goes the same way again: what its file already holds is 
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import fmean, median
 
 from fairlead.lab.run.plan import PlannedSeries
 from fairlead.lab.run.questions import Question, questions
@@ -40,6 +43,8 @@ _SIZES_THAT_TELL = 3
 _OPENING = 0.3
 """The part of the budget after which no further series is looked at, as long as others are not done."""
 _SHORTEST_S = 1e-3
+_NAMED = 3
+"""So many of those that lack samples are named."""
 _FAILURES = 2
 """Failures of an interpreter that never measured anything, after which it is left alone."""
 
@@ -83,6 +88,21 @@ class PlannedSample:
     skip: str | None = None
 
 
+Asks = Callable[[Sequence[SeriesCells], Sequence[PlannedCell]], list[Question]]
+"""Which questions the cells can answer that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The series that a claim brings in on one interpreter, or one that no claim is about."""
+
+    series: list[SeriesCells]
+    beside: list[SeriesCells] = field(default_factory=list)
+    """The claim's other series, which an earlier one has brought in: without them it says nothing."""
+    start: int = 0
+    """The rank at which it goes on."""
+
+
 class SampleOrder:
     """Yields planned samples. Between two the caller puts what was measured into ``cell.samples[round]``.
 
@@ -98,7 +118,7 @@ class SampleOrder:
         series: tuple[PlannedSeries, ...],
         budget_s: float,
         used_s: Callable[[], float],
-        questions: Callable[[Sequence[SeriesCells], Sequence[PlannedCell]], list[Question]] = questions,
+        questions: Asks = questions,
     ) -> None:
         self.series: list[SeriesCells] = [[PlannedCell(one, n) for n in one.sizes] for one in series]
         self._budget_s = budget_s
@@ -106,6 +126,10 @@ class SampleOrder:
         self._questions = questions
         self._kept: list[PlannedCell] = []
         self._calibrated = False
+        self._able = [sizes for sizes in self.series if not sizes[0].series.skipped]
+        self._whose = {cell: sizes[0].series for sizes in self._able for cell in sizes}
+        self._asked = questions(self._able, list(self._whose))
+        self._left_out: list[SeriesCells] = []
 
     def planned(self) -> Iterator[PlannedSample]:
         """All samples of the run, in order."""
@@ -164,50 +188,86 @@ class SampleOrder:
         to_come = max(1, min(AT_MOST * len(cells) - done, int(rounds_left * len(cells))))
         return to_come, max(0.0, left)
 
+    def shortfall(self) -> str | None:
+        """A line on what the budget leaves open, once the first round has been taken: how many claims get too
+        few samples, of what, and with which budget none would. None if there is nothing to say."""
+        if not self._left_out:
+            return None
+        out = {id(sizes[0].series) for sizes in self._left_out}
+        claims = [one for one in self._asked if one.kind != "time"]
+        lacking = sum(any(id(self._whose[cell]) in out for cell in one.cells) for one in claims)
+        what = f"{lacking} of {len(claims)} claims" if lacking else f"{len(out)} of {len(self._able)} series"
+        leads = [sizes[0].series for sizes in self._left_out]
+        names = list(dict.fromkeys(f"{one.experiment} on {one.interpreter}" for one in leads))
+        if len(names) > _NAMED:
+            names[_NAMED - 1 :] = [f"{len(names) - _NAMED + 1} more"]
+        typical_s = ENOUGH * self._typical_s()
+        more = self._more_s(sum(self._opening_s(s) if s[0].begun else typical_s for s in self._left_out))
+        few = f"{self._budget_s:g} s are too few for {what}, --budget {more}s would do"
+        return f"{few}: fewer than {ENOUGH} samples of {', '.join(names)}"
+
     def _first_round(self) -> Iterator[PlannedSample]:
-        able = [sizes for sizes in self.series if not sizes[0].series.skipped]
         for sizes in self.series:
             if sizes[0].series.skipped:
                 yield PlannedSample(sizes[0], 0, sizes[0].series.skipped)
-        order = {
-            name: index
-            for index, name in enumerate(dict.fromkeys(sizes[0].series.interpreter for sizes in able))
-        }
-        able.sort(key=lambda sizes: order[sizes[0].series.interpreter])
-
-        opened: list[SeriesCells] = []
-        unopened: list[SeriesCells] = []
-        for sizes in able:
-            if 0 not in sizes[0].samples and self._used_s() >= _OPENING * self._budget_s:
-                unopened.append(sizes)
-            elif (yield from self._try(sizes, 0)):
-                opened.append(sizes)
-
         chosen: list[SeriesCells] = []
+        put_off: list[Batch] = []
+        unopened: list[Batch] = []
         spoken_for_s = 0.0
-        for sizes in opened:
-            opening_s = self._opening_s(sizes)
-            if any(cell.begun for cell in sizes[1:]) or spoken_for_s + opening_s <= self._left_s():
+        for batch in self._claim_by_claim():
+            begun = any(0 in sizes[0].samples for sizes in batch.series)
+            over = self._used_s() >= _OPENING * self._budget_s
+            expected_s = ENOUGH * self._typical_s() * len(batch.series)
+            waits = any(sizes in other.series for other in put_off + unopened for sizes in batch.beside)
+            if not begun and (over or waits or spoken_for_s + expected_s > self._left_s()):
+                unopened.append(batch)
+                continue
+            tried: list[SeriesCells] = []
+            for sizes in batch.series:
+                tried += [sizes] * (yield from self._try(sizes, 0))
+            opening_s = sum(map(self._opening_s, tried))
+            grown = any(cell.begun for sizes in tried for cell in sizes[1:])
+            if grown or spoken_for_s + opening_s <= self._left_s():
                 spoken_for_s += opening_s
-                chosen.append(sizes)
-        put_off = yield from self._grow(chosen)
-        put_off += [(sizes, 1) for sizes in opened if sizes not in chosen]
-        put_off += [(sizes, 0) for sizes in unopened]
-        yield from self._take_up(put_off)
+                chosen += tried
+            else:
+                put_off.append(Batch(tried, batch.beside, start=1))
+        later = yield from self._grow(chosen)
+        yield from self._take_up(later + put_off + unopened)
 
-    def _grow(
-        self, series: list[SeriesCells]
-    ) -> Generator[PlannedSample, None, list[tuple[SeriesCells, int]]]:
+    def _claim_by_claim(self) -> list[Batch]:
+        """The series of each claim but those that an earlier one has. Each claim comes on all interpreters:
+        those of the short report, then the first other one of each experiment, then the second."""
+        new = {id(sizes[0].series): sizes for sizes in self._able}
+        old: dict[int, SeriesCells] = {}
+        ranks: dict[str, int] = {}
+
+        def rank(question: Question) -> tuple[bool, int, int]:
+            series = {id(self._whose[cell]): self._whose[cell] for cell in question.cells}.values()
+            sides = json.dumps([[one.experiment, one.params] for one in series], sort_keys=True)
+            number = ranks.setdefault(sides, len(ranks))
+            return question.kind == "time", question.place, number
+
+        batches = []
+        for question in sorted(self._asked, key=rank):
+            names = dict.fromkeys(id(self._whose[cell]) for cell in question.cells)
+            beside = [old[name] for name in names if name in old]
+            if brought := {name: new.pop(name) for name in names if name in new}:
+                old |= brought
+                batches.append(Batch(list(brought.values()), beside))
+        return batches
+
+    def _grow(self, series: list[SeriesCells]) -> Generator[PlannedSample, None, list[Batch]]:
         """Go on to larger sizes, side by side; which series were put off, and at which rank."""
         self._kept += [sizes[0] for sizes in series]
         growing = [sizes for sizes in series if len(sizes) > 1]
-        put_off: list[tuple[SeriesCells, int]] = []
+        put_off: list[Batch] = []
         rank = 1
         while growing:
             # the cheap ones first: what they leave is known when the dear ones are decided
             for sizes in sorted(growing, key=lambda sizes: _predicted_s(sizes, rank)):
                 if self._too_long(sizes, rank, len(growing)):
-                    put_off.append((sizes, rank))
+                    put_off.append(Batch([sizes], start=rank))
                     growing.remove(sizes)
                 elif (yield from self._try(sizes, rank)):
                     self._kept.append(sizes[rank])
@@ -218,22 +278,32 @@ class SampleOrder:
             rank += 1
         return put_off
 
-    def _take_up(self, put_off: list[tuple[SeriesCells, int]]) -> Iterator[PlannedSample]:
+    def _take_up(self, put_off: list[Batch]) -> Iterator[PlannedSample]:
         """Give what is left over to what was put off, in order, and drop what it does not reach."""
-        for sizes, start in put_off:
-            if start == len(sizes) == 1 and self._fits(ENOUGH * sizes[0].cost_s):
-                # its one size has been tried, and can be repeated
-                self._kept.append(sizes[0])
-            rank = start
-            while rank < len(sizes):
-                reason = self._too_long(sizes, rank, 1)
-                if reason:
-                    yield from self._drop(sizes, rank, reason)
-                    break
-                if not (yield from self._try(sizes, rank)):
-                    break
-                self._kept += [cell for cell in sizes[: rank + 1] if cell not in self._kept]
-                rank += 1
+        for batch in put_off:
+            single = []
+            alone = any(sizes in self._left_out for sizes in batch.beside)
+            for sizes in batch.series:
+                rank = batch.start
+                while rank < len(sizes):
+                    if reason := self._too_long(sizes, rank, 1 if rank else len(batch.series), alone):
+                        yield from self._drop(sizes, rank, reason)
+                        if sizes[0] not in self._kept:
+                            self._left_out.append(sizes)
+                        break
+                    if not (yield from self._try(sizes, rank)):
+                        break
+                    if len(sizes) > 1:
+                        self._kept += [cell for cell in sizes[: rank + 1] if cell not in self._kept]
+                    rank += 1
+                if rank == len(sizes) == 1:
+                    single.append(sizes)
+            # their one size has been tried: all sides of a claim can be repeated, or none
+            fit = self._fits(sum((ENOUGH - len(sizes[0].samples)) * sizes[0].cost_s for sizes in single))
+            if fit:
+                self._kept += [sizes[0] for sizes in single]
+            else:
+                self._left_out += single
 
     def _try(self, sizes: SeriesCells, rank: int) -> Generator[PlannedSample, None, bool]:
         """Run one size for the first time; whether it was run, and not skipped for a reason."""
@@ -265,18 +335,20 @@ class SampleOrder:
             return f"the size before it, {sizes[rank - 1].n}, ended as {before.status}"
         return None
 
-    def _too_long(self, sizes: SeriesCells, rank: int, competing: int) -> str | None:
-        """Why a size does not fit the budget, of which ``competing`` series want a part; None if it does."""
+    def _too_long(self, sizes: SeriesCells, rank: int, competing: int, alone: bool = False) -> str | None:
+        """Why a size does not fit the budget, of which ``competing`` series want a part; None if it does.
+
+        ``alone``: what its times are to be divided by does not fit.
+        """
         if 0 in sizes[rank].samples:
             return None
-        needed = ENOUGH * _predicted_s(sizes, rank)
-        if self._fits(needed * competing):
+        needed = ENOUGH * (_predicted_s(sizes, rank) if rank else self._typical_s())
+        if self._fits(needed * competing) and not alone:
             return None
         if rank == 0:
-            needed = self._unreached_s()
-        more = math.ceil(self._budget_s + needed * competing + self._committed_s() - self._left_s())
-        if rank == 0:
+            more = self._more_s(ENOUGH * self._typical_s() * sum(not s[0].begun for s in self._able))
             return f"the budget was spent on what comes before; a --budget of {more}s may reach it"
+        more = self._more_s(needed * competing)
         takes = f"{ENOUGH} samples of n={sizes[rank].n} take about {needed:.1f} s"
         return f"{takes}, more than the budget leaves; try --budget {more}s"
 
@@ -289,18 +361,19 @@ class SampleOrder:
         """What it takes until all that is kept has ``ENOUGH`` samples."""
         return sum(max(0, ENOUGH - len(cell.samples)) * cell.cost_s for cell in self._kept)
 
-    def _unreached_s(self) -> float:
-        """What ``ENOUGH`` samples take of the series that were not begun, if they are like the others."""
-        firsts = [sizes[0] for sizes in self.series if not sizes[0].series.skipped]
-        begun = [cell for cell in firsts if cell.begun]
-        each_s = median([cell.cost_s for cell in begun] or [0.0])
-        return ENOUGH * each_s * (len(firsts) - len(begun))
+    def _more_s(self, needed_s: float) -> int:
+        """The budget with which there is so much time beside what is to be measured already."""
+        return math.ceil(self._budget_s + needed_s + self._committed_s() - self._left_s())
+
+    def _typical_s(self) -> float:
+        """What a sample takes of a series that was not begun, if it is like the others."""
+        return fmean([sizes[0].cost_s for sizes in self._able if sizes[0].begun] or [0.0])
 
     def _opening_s(self, sizes: SeriesCells) -> float:
         """The time still to be spent until so many sizes as tell something have ``ENOUGH`` samples."""
         least = sizes[0]
         telling = sizes[:_SIZES_THAT_TELL]
-        whole = sum(ENOUGH * _grown_s(least.samples[0], cell.n / least.n) for cell in telling)
+        whole = sum(ENOUGH * _grown_s(least, cell.n) for cell in telling)
         return whole - least.cost_s * len(least.samples)
 
     def _left_s(self) -> float:
@@ -311,10 +384,11 @@ def _predicted_s(sizes: SeriesCells, rank: int) -> float:
     """What a sample will take, judging by the size before it."""
     if rank == 0:
         return 0.0
-    return _grown_s(sizes[rank - 1].samples[0], sizes[rank].n / sizes[rank - 1].n)
+    return _grown_s(sizes[rank - 1], sizes[rank].n)
 
 
-def _grown_s(sample: Sample, factor: float) -> float:
-    """What a sample of ``factor`` times the size takes, if its measured part grows with the square."""
+def _grown_s(cell: PlannedCell, n: int) -> float:
+    """What a sample of another size takes, if its measured part grows with the square, or in step."""
+    sample, factor = cell.samples[0], n / cell.n
     elapsed, wall = sample.elapsed_s or 0.0, sample.wall_s or 0.0
-    return max(0.0, elapsed - wall) + wall * factor**2
+    return max(0.0, elapsed - wall) + wall * factor ** (1 + cell.series.growth)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from fairlead.record import server_advice
 from fairlead.record.server_advice import GOALS, ServerAdvice, ServerCandidate
+from fairlead.report.advice import words
 from fairlead.report.common import console, names, units
 
 WIDTH = 100
-_BUSY = 0.10
-"""The share of the cores that others may take unmentioned."""
 
 
 def render(advice: ServerAdvice, *, width: int = WIDTH, colour: bool = False) -> str:
@@ -20,17 +19,11 @@ def render(advice: ServerAdvice, *, width: int = WIDTH, colour: bool = False) ->
     page = console.Page(width, colour)
     page.line(server_advice.headline(advice), style="bold")
     measured = [one for one in advice.candidates if one.rounds]
-    if advice.foreign is not None and advice.foreign > _BUSY:
-        share = units.percent(advice.foreign)
-        page.line(f"Other programs took {share} of the cores meanwhile: ask again on a quieter machine.")
+    if busy := words.busy(advice.foreign):
+        page.line(busy)
     chosen = advice.candidates[advice.choice]
-    if len(measured) > 1 and chosen.low is None:
-        page.line(f"{_rounds(chosen)}, too few for an interval: a larger --budget has more.")
     if len(measured) > 1:
-        page.line(
-            f"Expected loss against the best of the other setups: {units.percent(advice.loss)} of the "
-            f"{GOALS[advice.goal]}."
-        )
+        page.line(words.loss(advice.loss, len(chosen.rounds), "setups", GOALS[advice.goal]))
     for reason in advice.reasons:
         page.line(f"- {reason}", indent=2)
     page.gap()
@@ -60,7 +53,3 @@ def _bounds(one: ServerCandidate) -> str:
     if one.low is None or one.high is None or one.low == one.high:
         return ""
     return f"[{units.digits(one.low)}, {units.digits(one.high)}]"
-
-
-def _rounds(one: ServerCandidate) -> str:
-    return f"Measured in {len(one.rounds)} {'round' if len(one.rounds) == 1 else 'rounds'}"

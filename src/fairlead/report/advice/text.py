@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from fairlead.record.advice import NAMES, Advice, AdvicePlan, Candidate, Curve, headline
+from fairlead.record.advice import NAMES, Advice, AdvicePlan, Candidate, headline
+from fairlead.report.advice import words
 from fairlead.report.common import console, names, units
 
 WIDTH = 100
-_P50 = 5
-"""The cell of a row for which a terminal has no room: of the choice, the reasons have it."""
+_LATENCY = slice(6, 8)
+"""The cells of a row for which a terminal has no room: of the choice, the reasons have them."""
 
 
 def render(advice: Advice, *, width: int = WIDTH, colour: bool = False) -> str:
@@ -25,24 +26,17 @@ def render(advice: Advice, *, width: int = WIDTH, colour: bool = False) -> str:
     page.gap()
     page.line(names.clean(subject(advice)))
     table = console.table(
-        "<way", "workers", "time", "estimate" if advice.choice.estimated else "speed-up", "<", "p99", "CPU",
-        "memory", "rounds",
+        "<way", "workers", "time", "speed-up", "<", "start", "CPU", "memory", "rounds",
     )  # fmt: skip
     for one in advice.candidates:
         if one.total_s is not None:
             cells = row(one, advice)
-            console.add_row(table, *cells[:_P50], *cells[_P50 + 1 :])
+            console.add_row(table, *cells[: _LATENCY.start], *cells[_LATENCY.stop :])
     page.table(table, indent=2)
     for one in advice.candidates:
         if one.reason:
             page.line(f"{label(one, advice)}: {names.clean(one.reason)}", indent=2)
     page.gap()
-    told = [said for curve in advice.curves if (said := law(curve))]
-    if told:
-        page.line("Over workers", style="bold")
-        for said in told:
-            page.line(said, indent=2)
-        page.gap()
     page.line("In code", style="bold")
     page.lines(map(plain, advice.code.splitlines()), indent=2)
     page.gap()
@@ -96,23 +90,18 @@ def subject(advice: Advice) -> str:
 
 
 def row(one: Candidate, advice: Advice) -> tuple[str, ...]:
-    """A candidate's figures: way, workers, time, speed-up, its interval, p50, p99, CPU, memory, rounds.
-
-    The speed-up is the one that the headline has: worked out for all ways where it is for the choice.
-    """
+    """A candidate's figures: way, workers, time, speed-up, its interval, start with first calls, p50, p99,
+    CPU, memory, rounds."""
     low_high = ""
-    base = advice.candidates[0].alone_s
-    speedup = one.speedup
-    if advice.choice.estimated:
-        speedup = base / one.alone_s if base is not None and one.alone_s else None
-    elif one.low is not None and one.high is not None and one.kind != "sequential":
+    if one.low is not None and one.high is not None and one.kind != "sequential":
         low_high = f"[{units.digits(one.low)}, {units.digits(one.high)}]"
     return (
         label(one, advice),
         str(one.workers),
         units.seconds(one.total_s),
-        units.factor(speedup),
+        units.factor(one.speedup),
         low_high,
+        units.seconds(one.parts[0]),
         units.seconds(one.p50_s),
         units.seconds(one.p99_s),
         units.percent(one.cpu),
@@ -125,24 +114,12 @@ def caveats(advice: Advice) -> list[str]:
     """What belongs under the headline: other load, too few rounds, and what the choice may cost."""
     pick = advice.choice
     chosen = next(c for c in advice.candidates if (c.kind, c.workers) == (pick.kind, pick.workers))
-    lines = []
-    if pick.estimated:
-        taken = max((one.foreign for one in advice.candidates if one.foreign is not None), default=None)
-        share = "part" if taken is None else f"up to {units.percent(taken)}"
-        lines.append(
-            f"Other programs took {share} of the cores meanwhile: speed-ups are estimates from processor "
-            "time, bounded by the cores. Ask again on a quieter machine."
-        )
-    elif pick.kind != "sequential" and pick.low is None:
-        count = len(chosen.rounds)
-        lines.append(
-            f"Measured in {count} {'round' if count == 1 else 'rounds'}, too few for an interval: "
-            "a larger --budget has more."
-        )
+    taken = max((one.foreign for one in advice.candidates if one.foreign is not None), default=None)
+    lines = [busy] if (busy := words.busy(taken)) else []
     if len([one for one in advice.candidates if one.total_s is not None]) > 1:
-        lines.append(
-            f"Expected loss against the best of the other ways: {units.percent(pick.loss)} of the time."
-        )
+        first = advice.candidates[0]
+        rounds = min(len(chosen.rounds), len(first.rounds))
+        lines.append(words.loss(pick.loss, rounds, "ways", "time"))
     return lines
 
 
@@ -154,33 +131,14 @@ def label(one: Candidate, advice: Advice) -> str:
     return f"{name} *" if (one.kind, one.workers) == (advice.choice.kind, advice.choice.workers) else name
 
 
-def law(curve: Curve) -> str | None:
-    """What the fit says, in a sentence; None where there is none."""
-    if curve.law == "none" or curve.alpha is None:
-        return None
-    name = "Amdahl's law" if curve.law == "amdahl" else "the universal scalability law"
-    parts = [
-        f"{NAMES[curve.kind]}: {name} with {units.percent(min(curve.alpha, 1.0))} that does not get faster"
-    ]
-    if curve.beta:
-        parts.append(f"{units.digits(curve.beta * 100)} % lost to each pair of workers")
-    if curve.best_workers is not None:
-        parts.append(f"best at {max(1, round(curve.best_workers))} workers")
-    if curve.limit is not None:
-        parts.append(
-            f"at most {units.factor(max(curve.limit, 1.0))} with any number of workers on these cores"
-        )
-    return "; ".join(parts)
-
-
 def plain(line: str) -> str:
     """A line of code with its indentation, and nothing in it that a terminal would obey."""
     body = line.lstrip(" ")
     return " " * (len(line) - len(body)) + names.clean(body)
 
 
-def _listed(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+def _listed(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _calls(requests: int) -> str:

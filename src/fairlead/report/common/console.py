@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _STYLES = {
     "settled": "green",
+    "rough": "green",
     "open": "yellow",
     "contrary": "magenta",
     "faster": "green",

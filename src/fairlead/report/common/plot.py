@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 WIDTH, HEIGHT = 560.0, 330.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 62.0, 14.0, 12.0, 44.0
+_LEFT, _RIGHT, _TOP, _BOTTOM, _LEGEND = 62.0, 14.0, 12.0, 44.0, 19.0
 MARKS = (
     "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0z",
     "M-4.5-4.5h9v9h-9z",
@@ -31,6 +31,8 @@ def svg(panel: dict[str, Any], label: str) -> str:
     """
     view = panel["view"]
     (left, right), (low, high) = view["x"], view["y"]
+    legend = list(_legend(panel))
+    height = HEIGHT + 6 + len(legend) * _LEGEND
 
     def x(n: float) -> float:
         return float(_LEFT + (math.log10(n) - left) / (right - left) * (WIDTH - _LEFT - _RIGHT))
@@ -43,12 +45,12 @@ def svg(panel: dict[str, Any], label: str) -> str:
         return n > 0 and seconds > 0 and left <= math.log10(n) <= right and low <= math.log10(seconds) <= high
 
     parts = [
-        f'<svg class="curve" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="{escape(label)}">',
+        f'<svg class="curve" viewBox="0 0 {WIDTH:g} {height:g}" role="img" aria-label="{escape(label)}">',
         *_axes(panel, x, y),
     ]
-    for reference in panel["references"]:
+    for number, reference in enumerate(panel["references"]):
         points = zip(reference["line"]["x"], reference["line"]["y"], strict=True)
-        parts.append(_line(points, x, y, inside, "reference"))
+        parts.append(_line(points, x, y, inside, _reference(number)))
         for n, seconds, text in _zip(reference["points"]):
             if inside(n, seconds):
                 title = f"{reference['name']}, {text}"
@@ -58,7 +60,33 @@ def svg(panel: dict[str, Any], label: str) -> str:
                 )
     for curve in panel["curves"]:
         parts += _curve(curve, x, y, inside)
+    for row, (style, sample) in enumerate(legend):
+        middle = HEIGHT + 6 + (row + 0.5) * _LEGEND
+        parts.append(f'<g class="legend" transform="translate({_LEFT:g} {middle:g})"{style}>{sample}</g>')
     return "".join([*parts, "</svg>"])
+
+
+def _legend(panel: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Of each line its style, and a sample of it with its name."""
+    for curve in panel["curves"]:
+        line = "fit" if curve["fit"]["x"] else "fit none"
+        yield (
+            f' style="--mark: var(--c{curve["index"] % 8})"',
+            f'<line class="{line}" x2="26"/>'
+            f'<path transform="translate(13 0)" d="{MARKS[curve["index"] % len(MARKS)]}"/>'
+            f'<text x="34">{curve["legend"]}</text>',
+        )
+    for number, reference in enumerate(panel["references"]):
+        yield (
+            "",
+            f'<line class="{_reference(number)}" x2="26"/><circle class="reference" cx="13" r="3"/>'
+            f'<text x="34">{reference["legend"]}</text>',
+        )
+
+
+def _reference(number: int) -> str:
+    """The class of a published line, so that several can be told apart."""
+    return f"reference r{number % 3}"
 
 
 def _axes(panel: dict[str, Any], x: Any, y: Any) -> Iterator[str]:
@@ -69,7 +97,7 @@ def _axes(panel: dict[str, Any], x: Any, y: Any) -> Iterator[str]:
     last = -math.inf
     for n in panel["sizes"]:
         yield f'<line class="grid" x1="{x(n):.1f}" x2="{x(n):.1f}" y1="{_TOP}" y2="{bottom}"/>'
-        if x(n) - last > 30:
+        if x(n) - last > 40:
             last = x(n)
             yield f'<text class="tick size" x="{x(n):.1f}" y="{bottom + 14}">{n}</text>'
     middle = (_LEFT + WIDTH - _RIGHT) / 2

@@ -15,13 +15,15 @@ NOTHING = "-"
 """What stands where nothing was measured."""
 
 
+ROUGH, UNKNOWN = 2.0, 100.0
+"""An interval of a ratio whose upper end is more than so many times the lower one: it leaves the size of the
+ratio open, or says nothing of it."""
+
+
 def digits(value: float) -> str:
-    """``value`` with about three significant digits and no exponent: "4.07", "40.7", "407", "4070"; two below
-    a tenth: "0.034", "0.0034"."""
+    """``value`` with two or three significant digits and no exponent: "0.047", "4.07", "40.7", "4070"."""
     if 0 < abs(value) < 0.0995:
-        return (
-            f"{value:.{min(4, 1 - math.floor(math.log10(abs(value))))}f}" if abs(value) >= 0.001 else "<0.001"
-        )
+        return f"{value:.{1 - math.floor(math.log10(abs(value)))}f}"
     for limit, decimals in ((9.995, 2), (99.95, 1)):
         if abs(value) < limit:
             return f"{value:.{decimals}f}"
@@ -48,12 +50,17 @@ def bound(text: str) -> str:
     return _NUMBER_AND_UNIT.sub("\u00a0", text)
 
 
-def interval(low: float | None, high: float | None, like: float | None) -> str:
-    """ "[39.9, 41.2]" in the unit that ``seconds(like)`` has; empty where an end is missing."""
-    if low is None or high is None or not like:
+def wider(low: float, high: float, times: float) -> bool:
+    """Whether the interval's upper end is more than so many times the lower one."""
+    return high > low * times
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """ "[0.047, 41.2]" of a ratio, "[unknown]" where it is too wide to say how large that is; empty where an
+    end is missing."""
+    if low is None or high is None:
         return ""
-    scale, _ = _unit(like)
-    return f"[{digits(low / scale)}, {digits(high / scale)}]"
+    return "[unknown]" if wider(low, high, UNKNOWN) else f"[{digits(low)}, {digits(high)}]"
 
 
 def tick(value: float, like: float | None = None) -> str:
@@ -110,9 +117,12 @@ def rate(value: float) -> str:
 
 
 def spread(low: float | None, high: float | None, middle: float | None) -> str:
-    """ "± 26 %": how far the interval reaches to the farther side; empty where an end is missing."""
+    """ "± 26 %": how far the interval reaches to the farther side; "± unknown" where that says nothing, empty
+    where an end is missing."""
     if low is None or high is None or not middle:
         return ""
+    if wider(low, high, UNKNOWN):
+        return "± unknown"
     reach = max(high - middle, middle - low) / middle * 100
     return f"± {reach:.0f} %" if reach >= 0.95 or not reach else f"± {reach:.1g} %"
 

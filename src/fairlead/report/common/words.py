@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 
 from fairlead.record.summary import (
     Cell,
@@ -14,17 +15,21 @@ from fairlead.record.summary import (
     Series,
     Subject,
     Summary,
-    Verdict,
 )
 from fairlead.report.common import names, units
 
-VERDICTS: dict[Verdict, tuple[str, str]] = {
+VERDICTS: dict[str, tuple[str, str]] = {
     "settled": (
         "The whole interval lies on one side of the claim's threshold. A ratio is the geometric mean of its "
         "rounds' ratios, with an interval of 99 % that is of this run, or over the runs where there are "
         "several; the two times are medians of the same rounds; an exponent has an interval of 95 %. A ratio "
         "with two modes has none: both lie on one side.",
         "There is nothing to do.",
+    ),
+    "rough": (
+        "Settled, but for the size: the upper end of the interval is more than twice the lower one, or it is "
+        "that of an exponent and wider than 0.3. Beyond 100 times, or 2 of an exponent, it is unknown.",
+        "A larger --budget narrows it.",
     ),
     "open": (
         "The interval holds the threshold, there are too few rounds for one, or others disturbed the "
@@ -119,9 +124,10 @@ def ranking(ranking: Ranking, roster: names.Roster) -> str:
     return f"{names.clean(ranking.group)}, {ranking.n} tasks, {where}"
 
 
-def further(subject: Subject) -> list[Metric]:
-    """The figures of an experiment besides the one that the statistics are about."""
-    return [metric for metric in subject.metrics if metric.title != subject.value_name]
+def further(subject: Subject, cells: Iterable[Cell]) -> list[Metric]:
+    """The figures of an experiment besides the one that the statistics are about, of which a cell has any."""
+    had = {name for cell in cells for name, value in cell.metrics.items() if value is not None}
+    return [metric for metric in subject.metrics if metric.name in had and metric.title != subject.value_name]
 
 
 def switches(cell: Cell) -> float | None:
@@ -136,13 +142,21 @@ def power(exponent: float | None) -> str:
 
 
 def bounds(low: float | None, high: float | None) -> str:
-    """ "[1.98, 2.11]"; empty where an end is missing."""
-    return "" if low is None or high is None else f"[{_two(low)}, {_two(high)}]"
+    """ "[1.98, 2.11]" of an exponent, "[unknown]" where it may be anything; empty where an end is missing."""
+    if low is None or high is None:
+        return ""
+    # over sizes 1 to 10 that is as wide as a ratio's interval of the same name
+    return "[unknown]" if high - low > math.log10(units.UNKNOWN) else f"[{_two(low)}, {_two(high)}]"
 
 
 def _two(exponent: float) -> str:
     # adding zero turns the -0.0 that a small negative number is rounded to into 0.0
     return f"{round(exponent, 2) + 0.0:.2f}"
+
+
+def model(fit: Fit) -> str:
+    """ "n^2", "constant"."""
+    return "constant" if fit.model == "1" else fit.model
 
 
 def fit(fit: Fit) -> str:

@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from fairlead.record.comparison import CellChange, Comparison, SeriesChange
-from fairlead.report.common import words
+from fairlead.report.common import units, words
 from fairlead.report.common.assets import page
 from fairlead.report.comparison import sentences
 
@@ -99,8 +99,8 @@ def _cell(cell: CellChange, axis: _Axis) -> dict[str, Any]:
     low, high = (None if end is None else axis.at(end) for end in (cell.low, cell.high))
     return {
         "cell": cell,
-        "ratio": f"{cell.ratio:.2f}",
-        "bounds": words.bounds(cell.low, cell.high),
+        "ratio": units.digits(cell.ratio),
+        "bounds": units.interval(cell.low, cell.high),
         "p": words.p_value(cell.p),
         "called": sentences.called(cell),
         "kind": cell.change if cell.change in ("faster", "slower") else "same",

@@ -8,7 +8,7 @@ from typing import get_args
 
 from fairlead.record.comparison import CellChange, Change, Comparison, SeriesChange, Unmatched, WholeChange
 from fairlead.record.summary import Series
-from fairlead.report.common import names, words
+from fairlead.report.common import names, units
 
 
 def tally(comparison: Comparison) -> Iterator[str]:
@@ -29,8 +29,8 @@ def tally(comparison: Comparison) -> Iterator[str]:
 
 
 def _whole(one: WholeChange) -> str:
-    ratio = f"x{one.ratio:.2f} {words.bounds(one.low, one.high)}"
-    loop = "" if one.speed is None else f"; a fixed loop took x{one.speed:.2f}"
+    ratio = f"{units.factor(one.ratio)} {units.interval(one.low, one.high)}"
+    loop = "" if one.speed is None else f"; a fixed loop took {units.factor(one.speed)}"
     return f"Over {one.series} series, {one.run} takes {ratio} the time of {one.base}{loop}."
 
 

@@ -81,8 +81,8 @@ def _series(page: console.Page, series: SeriesChange) -> None:
 
 def _change(cell: CellChange) -> tuple[str, ...]:
     return (
-        f"{cell.ratio:.2f}",
-        words.bounds(cell.low, cell.high),
+        units.digits(cell.ratio),
+        units.interval(cell.low, cell.high),
         words.p_value(cell.p),
         sentences.called(cell),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from fairlead.record.sample import DISTURBED
@@ -11,15 +12,27 @@ from fairlead.report.common import names, units, words
 AT_MOST = 15
 """Of more claims the short report shows those that are declared as main ones."""
 
-_SIGNS = {"settled": "settled", "open": "open", "contradicts the source": "contrary"}
-
 FAR = 0.15
 """A mode that may be as rare as this and unseen is no longer spoken of."""
 
 
 def sign(claim: Claim) -> str:
-    """The verdict in one word: "settled", "open", "contrary"."""
-    return _SIGNS[claim.verdict]
+    """The verdict in one word: "settled", "rough", "open", "contrary"."""
+    return verdict(claim).replace("contradicts the source", "contrary")
+
+
+def verdict(claim: Claim) -> str:
+    """One of ``words.VERDICTS``."""
+    return "rough" if rough(claim) else claim.verdict
+
+
+def rough(claim: Claim) -> bool:
+    """Whether the direction is settled and the size is not: the interval is too wide."""
+    if claim.verdict != "settled" or claim.low is None or claim.high is None:
+        return False
+    if claim.kind == "exponent":
+        return claim.high - claim.low > math.log10(units.ROUGH)
+    return units.wider(claim.low, claim.high, units.ROUGH)
 
 
 def value(claim: Claim, number: float | None) -> str:
@@ -31,9 +44,7 @@ def value(claim: Claim, number: float | None) -> str:
 
 def interval(claim: Claim) -> str:
     """ "[37.1, 48.0]"; empty where there is none."""
-    if claim.low is None or claim.high is None:
-        return ""
-    return f"[{units.digits(claim.low)}, {units.digits(claim.high)}]"
+    return (words.bounds if claim.kind == "exponent" else units.interval)(claim.low, claim.high)
 
 
 def ours(claim: Claim) -> str:
@@ -137,21 +148,20 @@ def ordered(summary: Summary) -> list[Claim]:
 
 
 def tally(claims: Sequence[Claim]) -> str:
-    """ "12 of 15 claims are settled, 1 of them against the source", and how rare an unseen mode may be."""
+    """ "12 of 15 claims are settled (4 roughly, 1 against the source)"; and how rare a mode may be."""
     count = len(claims)
     still = sum(claim.verdict == "open" for claim in claims)
     contrary = sum(claim.verdict == "contradicts the source" for claim in claims)
     text = f"{count - still} of {count} claims {'is' if count - still == 1 else 'are'} settled"
-    if contrary:
-        text += f", {contrary} of them against the source"
+    known = {"roughly": sum(map(rough, claims)), "against the source": contrary}
+    parts = ", ".join(f"{number} {how}" for how, number in known.items() if number)
     unseen = [claim.unseen for claim in claims if claim.verdict != "open" and (claim.unseen or 0) > FAR]
-    if unseen:
-        text += f"; {_unseen(max(filter(None, unseen)))}"
-    return text
+    rare = f"; {_unseen(max(filter(None, unseen)))}" if unseen else ""
+    return f"{text}{f' ({parts})' if parts else ''}{rare}"
 
 
 def machine(summary: Summary) -> str:
-    """What was measured on what, in one line."""
+    """What was measured on what and when, in one line."""
     there = summary.environment
     cores = there.get("cores")
     parts = [
@@ -165,7 +175,9 @@ def machine(summary: Summary) -> str:
     listed = ", ".join(labels[:3]) + (f" and {len(labels) - 3} more" if len(labels) > 3 else "")
     place = ", ".join(part for part in parts if part and part != units.NOTHING)
     more = f" ({summary.environments} environments)" if summary.environments > 1 else ""
-    return f"{place}{more}; {listed}" if listed else place
+    fairlead = f"fairlead {names.value(there['fairlead'])}" if "fairlead" in there else ""
+    when = names.moment(summary.started).partition(" ")[0] if summary.started else ""
+    return "; ".join(filter(None, (f"{place}{more}", listed, ", ".join(filter(None, (fairlead, when))))))
 
 
 def conditions(summary: Summary) -> str:

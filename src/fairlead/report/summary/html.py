@@ -15,7 +15,7 @@ from typing import Any
 from fairlead.record.summary import Cell, Claim, Metric, Ranking, Series, Subject, Summary
 from fairlead.report.common import names, plot, units, words
 from fairlead.report.common.assets import page
-from fairlead.report.summary import claims, published, sections
+from fairlead.report.summary import claims, documents, published, sections
 from fairlead.report.summary.pictures import bar_charts, claim_picture, curves, gil_timeline, schedule
 
 _PICTURE_SIZE = 6
@@ -35,7 +35,7 @@ def render(summary: Summary) -> str:
     return page(
         "page.html",
         "fairlead lab report",
-        filters={"power": _power, "anchor": anchor},
+        filters={"typeset": _typeset, "anchor": anchor},
         mark=lambda index: plot.MARKS[index % len(plot.MARKS)],
         summary=summary,
         headline=claims.headline(summary),
@@ -46,8 +46,14 @@ def render(summary: Summary) -> str:
         answers=[_claim(claim, summary, roster) for claim in _drawn(found)],
         claims=[_claim(claim, summary, roster) for claim in found],
         families=shown,
+        documents=[
+            {"credit": documents.credit(one), "tables": documents.tables(summary, one)}
+            for one in summary.documents
+        ],
+        heads=documents.HEADS,
         interpreters=list(roster),
         verdicts=words.VERDICTS,
+        left=published.LEFT,
     )
 
 
@@ -77,7 +83,7 @@ def _claim(claim: Claim, summary: Summary, roster: names.Roster) -> dict[str, An
         "claim": claim,
         "text": claims.said(claim),
         "interpreter": interpreter,
-        "sign": claims.sign(claim),
+        "verdict": claims.verdict(claim),
         "ours": claims.ours(claim),
         "sides": [units.bound(claims.named(side)) for side in claim.sides],
         "published": claims.sources(claim),
@@ -117,11 +123,12 @@ def anchor(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "unnamed"
 
 
-def _power(text: str) -> Any:
-    """Text with the exponents of "n^2.05" in it raised."""
+def _typeset(text: str) -> Any:
+    """Text with the exponents of "n^2.05" in it raised; no line of it ends in an option or a date."""
     from markupsafe import Markup, escape
 
-    return Markup(re.sub(r"\bn\^(-?\d+(?:\.\d+)?)", r"n<sup>\1</sup>", str(escape(text))))
+    raised = re.sub(r"\bn\^(-?\d+(?:\.\d+)?)", r"n<sup>\1</sup>", str(escape(text)))
+    return Markup(re.sub(r"--[a-z-]+\b|\b\d{4}-\d\d-\d\d\b", r'<span class="whole">\g<0></span>', raised))
 
 
 def _section(number: int, subject: Subject, series: list[Series], roster: names.Roster) -> dict[str, Any]:
@@ -132,14 +139,15 @@ def _section(number: int, subject: Subject, series: list[Series], roster: names.
     for s in series:
         variants.setdefault(json.dumps([s.label, s.variant], sort_keys=True, default=str), []).append(s)
     drawn = schedule.passes(subject.schedule, _PICTURE_SIZE)
+    further = words.further(subject, [cell for one in series for cell in one.cells])
     return {
         "id": f"experiment-{number}",
         "anchor": anchor(subject.id),
         "subject": subject,
-        "further": [names.clean(metric.title) for metric in words.further(subject)],
+        "further": [names.clean(metric.title) for metric in further],
         "one": schedule.singular(names.clean(subject.size_name)),
         "panels": [
-            _panel(f"plot-{number}-{i}", subject, group, roster)
+            _panel(f"plot-{number}-{i}", subject, group, roster, further)
             for i, group in enumerate(variants.values(), start=1)
         ],
         "picture": Markup(schedule.svg(subject.schedule, _PICTURE_SIZE, names.clean(subject.size_name))),
@@ -148,14 +156,16 @@ def _section(number: int, subject: Subject, series: list[Series], roster: names.
     }
 
 
-def _panel(identity: str, subject: Subject, group: list[Series], roster: names.Roster) -> dict[str, Any]:
-    rows = [_row(s, roster.of(s), subject) for s in group]
+def _panel(
+    identity: str, subject: Subject, group: list[Series], roster: names.Roster, further: Sequence[Metric]
+) -> dict[str, Any]:
+    rows = [_row(s, roster.of(s), further) for s in group]
     return {
         "id": identity,
         "variant": names.variant(group[0]),
         "parameters": names.parameters(group[0].variant),
         "picture": _picture(identity, subject, group, roster),
-        "published": [row for series in group for row in published.rows(subject, series)],
+        "published": published.table([row for one in group for row in published.rows(subject, one)]),
         "measured": any(words.measured(one) for one in group),
         "rows": rows,
         "notes": _notes(group, roster),
@@ -199,15 +209,15 @@ def _notes(group: list[Series], roster: names.Roster) -> list[tuple[tuple[str, .
     return list(alike.items())
 
 
-def _row(series: Series, interpreter: names.Named, subject: Subject) -> dict[str, Any]:
+def _row(series: Series, interpreter: names.Named, further: Sequence[Metric]) -> dict[str, Any]:
     fit, measured = series.fit, [c for c in series.cells if c.median is not None]
     return {
         "interpreter": interpreter,
         "fit": fit,
         "power": words.power(fit.exponent),
         "bounds": words.bounds(fit.low, fit.high),
-        "model": "constant" if fit.model == "1" else fit.model,
-        "cells": [_cell(c, words.further(subject)) for c in series.cells],
+        "model": words.model(fit),
+        "cells": [_cell(c, further) for c in series.cells],
         "largest": measured[-1] if measured else None,
         "skipped": series.skipped,
         "failures": series.failures,
@@ -263,17 +273,19 @@ def _work(topic: sections.Topic, roster: names.Roster) -> dict[str, Any]:
 
 def _ranking(ranking: Ranking, subjects: dict[str, Subject], roster: names.Roster) -> dict[str, Any]:
     subject = subjects[ranking.places[0].series.experiment]
-    further = words.further(subject)
+    further = words.further(subject, [place.cell for place in ranking.places])
     return {
         "title": words.ranking(ranking, roster),
         "pictures": bar_charts.pictures(ranking, subjects),
         "further": [names.clean(metric.title) for metric in further],
         "has": {metric.name for metric in further},
-        "published": [
-            (names.clean(place.case), row)
-            for place in ranking.places
-            for row in published.rows(subjects[place.series.experiment], place.series)
-        ],
+        "published": published.table(
+            [
+                row
+                for place in ranking.places
+                for row in published.rows(subjects[place.series.experiment], place.series, place.case)
+            ]
+        ),
         "places": [
             {
                 "place": place,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import astuple
 from typing import TYPE_CHECKING
 
 from fairlead.record.gil_trace import GilTrace
 from fairlead.record.summary import Cell, Claim, Metric, Ranking, Series, Subject, Summary
 from fairlead.report.common import console, names, units, words
-from fairlead.report.summary import claims, published, sections
+from fairlead.report.summary import claims, documents, published, sections
 from fairlead.report.summary.pictures import gil_timeline
 
 if TYPE_CHECKING:
@@ -23,18 +22,21 @@ def render(summary: Summary, *, width: int = 80, colour: bool = False, detail: i
         width: columns to fit into; below about 70 the tables fold their words.
         colour: write the terminal's colour codes. Without them the result is plain text.
         detail: 1 puts the tables before them, how each series grows and what was published; 2 also the cells.
+            A summary without claims has tables in any case.
 
     Raises:
         MissingExtraError: rich is not installed.
     """
     page = console.Page(width, colour)
     roster = names.Roster(summary.series)
-    if detail:
+    found = claims.ordered(summary)
+    unclaimed = not found and any(map(words.measured, summary.series))
+    if detail or unclaimed:
         tables(page, summary, roster, cells=detail > 1)
+    documents.write(page, summary)
     if summary.series:
         page.line(claims.machine(summary))
         page.line(claims.conditions(summary))
-    found = claims.ordered(summary)
     shown = found if detail else claims.main(found)
     for interpreter in roster:
         own = [claim for claim in shown if claim.interpreter == interpreter.record]
@@ -45,7 +47,7 @@ def render(summary: Summary, *, width: int = 80, colour: bool = False, detail: i
     if contrary := [claim for claim in shown if claim.verdict == "contradicts the source"]:
         labels = dict.fromkeys(names.clean(one.label) for claim in contrary for one in claim.published)
         page.line(f"contrary: settled, against what was published for {'; '.join(labels)}")
-    if not shown:
+    if not shown and not unclaimed:
         page.line(claims.headline(summary), style="bold")
         for reason in _reasons(summary)[:_REASONS]:
             page.line(reason, indent=2)
@@ -176,14 +178,16 @@ def _published(page: console.Page, subject: Subject, series: Series) -> None:
     for reference in words.references(subject, series):
         told = filter(None, (words.reference(reference), words.reference_place(reference, series)))
         page.line(f"published {'; '.join(told)}", indent=4)
-    rows = [astuple(row) for row in published.rows(subject, series)]
-    _theirs(page, rows, "<published by")
+    _theirs(page, list(published.rows(subject, series)))
 
 
-def _theirs(page: console.Page, rows: Sequence[Sequence[str]], *heads: str) -> None:
-    if rows:
-        table = console.table(*heads, "<what", "n", "theirs", "ours", "ratio")
-        for row in rows:
+def _theirs(page: console.Page, rows: Sequence[published.Row]) -> None:
+    found = published.table(rows)
+    if found.rows:
+        if found.sources:
+            page.line(f"published for {found.sources}", indent=4)
+        table = console.table(*(f"<{head}" if head in published.LEFT else head for head in found.heads))
+        for row in found.rows:
             console.add_row(table, *row)
         page.table(table, indent=4)
 
@@ -206,7 +210,7 @@ def _battle(page: console.Page, trace: GilTrace) -> None:
 
 def _ranking(page: console.Page, topic: sections.Topic, ranking: Ranking, roster: names.Roster) -> None:
     page.line(words.ranking(ranking, roster), indent=2)
-    further = words.further(topic.subject)
+    further = words.further(topic.subject, [place.cell for place in ranking.places])
     compared = any(metric.name == "speed_up" for metric in further)
     heads = [names.clean(metric.title) for metric in further if metric.name not in _SAID]
     heads += [] if compared else ["CPU", "memory"]
@@ -233,11 +237,11 @@ def _ranking(page: console.Page, topic: sections.Topic, ranking: Ranking, roster
     page.table(table, indent=2)
     subjects = {subject.id: subject for subject in topic.subjects}
     rows = [
-        (names.clean(place.case), *astuple(row))
+        row
         for place in ranking.places
-        for row in published.rows(subjects[place.series.experiment], place.series)
+        for row in published.rows(subjects[place.series.experiment], place.series, place.case)
     ]
-    _theirs(page, rows, "<case", "<published by")
+    _theirs(page, rows)
     page.gap()
 
 
@@ -246,11 +250,7 @@ _SAID = {"wrong_answers"}
 
 
 def _cells(subject: Subject, cells: Sequence[Cell]) -> Table:
-    further = [
-        metric
-        for metric in words.further(subject)
-        if any(cell.metrics.get(metric.name) is not None for cell in cells)
-    ]
+    further = words.further(subject, cells)
     heads = [names.clean(metric.title) for metric in further]
     heads = ["factor", "CPU", "switches", *heads] if subject.growth else heads
     table = console.table(

@@ -16,6 +16,7 @@ from fairlead.record.summary import Cell, Fit, Reference, Series, Subject
 from fairlead.report.common import names, units, words
 
 _STEPS = 48
+_LEGEND = 38
 _DECADES_WITH_STEPS = 3.5
 _GROWTH: dict[str, Callable[[float], float]] = {
     "1": lambda _: 1.0,
@@ -67,7 +68,9 @@ def _curve(series: Series, interpreter: names.Named) -> dict[str, Any]:
             "x": [c.n for c in measured for m in c.modes if len(c.modes) > 1],
             "y": [m for c in measured for m in c.modes if len(c.modes) > 1],
         },
-        "fit": _fitted(series.fit, [c.n for c in measured]),
+        "fit": (fitted := _fitted(series.fit, [c.n for c in measured])),
+        "legend": f"{escape(names.shorten(interpreter.label, _LEGEND))}: ours, "
+        + (f"line: {words.model(series.fit)}" if fitted["x"] else "no model fits"),
     }
 
 
@@ -102,6 +105,7 @@ def _reference(reference: Reference) -> dict[str, Any]:
         line += [(n, t0 * (n / n0) ** exponent) for n in _spread(n0, n1)[1:]]
     return {
         "name": escape(names.clean(reference.label)),
+        "legend": f"published: {escape(names.shorten(names.clean(reference.label), _LEGEND + 7))}",
         "points": {
             "x": [n for n, _ in points],
             "y": [t for _, t in points],

@@ -19,7 +19,8 @@ def summary(trace: GilTrace) -> Iterator[str]:
     """What happened how often, and at each switch: one sentence each."""
     counts = trace.counts
     switches = counts.get("switch", 0)
-    kinds = ("want", "request", "forced drop", "drop", "take", "hand-over")
+    order = ("want", "busy", "request", "forced drop", "drop", "take", "hand-over")
+    kinds = [kind for kind in order if kind in counts]
     listed = ", ".join(f"{units.count(counts.get(kind, 0))} x {kind}" for kind in kinds)
     yield f"{units.count(switches)} switches at n = {trace.n}: {listed}."
     if switches:
@@ -68,6 +69,8 @@ def _more(trace: GilTrace, event: TraceEvent) -> str:
             return f"held by {other}" if other else ""
         case "request":
             return f"of {other or 'the holder'}, after waiting {long}"
+        case "busy":
+            return f"taken again by {other}, after waiting {long}"
         case "take":
             return f"after waiting {long}" if event.value_us else "it was free"
         case "hand-over":

@@ -1,0 +1,115 @@
+"""The documents that a run repeats: their tables and ours side by side, with whose they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from fairlead.record.document import Document, Table
+from fairlead.record.summary import Series, Summary
+from fairlead.report.common import console, names, units, words
+from fairlead.report.summary import claims, published
+
+HEADS = ("variant", "n", "what", "theirs", "ours", "ratio")
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A table of a document, and what was measured for it."""
+
+    title: str
+    says: str
+    rows: tuple[tuple[str, ...], ...]
+    """Under ``HEADS``; without a figure of theirs where the document prints none."""
+    claims: tuple[str, ...]
+    """What is claimed about it: verdict and sentence."""
+
+
+def credit(document: Document) -> str:
+    """ "Ilya Egorov: Performance, in the documentation of aiologic (CC-BY-4.0), https://..."."""
+    licence = f" ({document.licence})" if document.licence else ""
+    parts = [f"{document.author or 'Author not known'}: {document.title}{licence}", document.address]
+    return ", ".join(filter(None, parts))
+
+
+def repeats(summary: Summary, document: Document) -> bool:
+    """Whether the run is of what the document shows, and of nothing else."""
+    return {one.experiment for one in summary.series} == {table.experiment for table in document.tables}
+
+
+def tables(summary: Summary, document: Document) -> list[Beside]:
+    """Those of which anything was measured."""
+    roster = names.Roster(summary.series)
+    made = [_beside(summary, table, roster) for table in document.tables]
+    return [one for one in made if one.rows or one.claims]
+
+
+def write(page: console.Page, summary: Summary) -> None:
+    """For the terminal, if it is a run of a document."""
+    for document in summary.documents:
+        if repeats(summary, document):
+            page.line(credit(document), style="bold")
+            for one in tables(summary, document):
+                page.gap()
+                page.line(one.title, style="bold")
+                if one.says:
+                    page.line(f"It says: {one.says}.", indent=2)
+                if one.rows:
+                    page.columns(HEADS, one.rows)
+                for claim in one.claims:
+                    page.line(claim, indent=2)
+            page.gap()
+
+
+def _beside(summary: Summary, table: Table, roster: names.Roster) -> Beside:
+    shown = [
+        one
+        for one in summary.series
+        if one.experiment == table.experiment
+        and any(all(one.variant.get(key) == value for key, value in its.items()) for its in table.settings)
+    ]
+    ids = {table.experiment, *(one.group for one in summary.subjects if one.id == table.experiment)}
+    return Beside(
+        title=table.title,
+        says=table.says,
+        rows=tuple(row for series in shown for row in _rows(summary, table, series, roster)),
+        claims=tuple(
+            f"{claims.sign(claim)}: {claims.sentence(claim)}"
+            for claim in summary.claims
+            if claim.topic in table.claims and claim.experiment in ids
+        ),
+    )
+
+
+def _rows(summary: Summary, table: Table, series: Series, roster: names.Roster) -> Iterator[tuple[str, ...]]:
+    """Each published figure beside ours: at its n, or at the largest of each where we measured at others. All
+    of ours where the document prints no figure."""
+    measured = [cell for cell in series.cells if cell.values]
+    if not measured:
+        return
+    subject = next(one for one in summary.subjects if one.id == series.experiment)
+    label = names.variant(series)
+    if len(list(roster)) > 1:
+        label += f", {roster.of(series).label}"
+    if table.labels:
+        printed = tuple(one for one in subject.references if one.label in table.labels)
+        subject = replace(subject, references=printed)
+    beside = list(published.rows(subject, series))
+    for row in beside:
+        yield label, row.n, row.metric, row.theirs, row.ours, row.ratio
+    if beside:
+        return
+    last = measured[-1]
+    references = words.published(subject, series)
+    for one in references:
+        n, theirs = one.points[-1]
+        ours = units.metric(published.figure(last, one.metric), one.unit)
+        what = published.title(subject, one.metric)
+        yield label, f"{n}, ours {last.n}", what, units.metric(theirs, one.unit), ours, ""
+    if references:
+        return
+    for cell in measured:
+        yield label, str(cell.n), subject.value_name, "", words.cell(cell), ""
+    for metric in words.further(subject, [last]):
+        ours = units.metric(last.metrics[metric.name], metric.unit)
+        yield label, str(last.n), names.clean(metric.title), "", ours, ""

@@ -1,0 +1,103 @@
+"""Theirs and ours: the tables of a document beside what was measured for them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import summaries
+from samples import sample
+
+from fairlead.lab.analysis.summarise import summarise
+from fairlead.record.sample import Sample
+from fairlead.record.summary import Summary
+from fairlead.report.summary import documents, html, text
+
+pytestmark = pytest.mark.ends
+
+USUAL = {"interval_ms": 5, "policy": "other", "cores": "all"}
+
+
+def six(
+    experiment: str, wall_s: float, n: int, metrics: dict[str, float] | None = None, **params: Any
+) -> list[Sample]:
+    return [
+        sample(
+            experiment, n, wall_s, params={"n": n, **USUAL, **params}, interpreter=summaries.PYTHONS[0],
+            started=f"2026-03-02T10:{n % 60:02}:{number:02}+00:00", round=number,
+            details={"metrics": metrics or {}},
+        )
+        for number in range(6)
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def summary() -> Summary:
+    taken = [
+        one for n in (1, 2, 4, 8) for one in six("gil.countdown", 13.0, n, steps=100_000_000, scheduler="off")
+    ]
+    taken += six("gil.sha256", 1.0, 1, megabytes=128)
+    for beside, rate in (("nothing", 60_000.0), ("threads", 50.0)):
+        metrics = {"requests_per_s": rate, "request_s": 1 / rate}
+        taken += six("gil.convoy", 0.2, 1, metrics, beside=beside, computing=1, seconds=1, scheduler="off")
+    return summarise(taken)
+
+
+def test_published_figures_stand_beside_ours_with_the_claims_about_them(summary: Summary) -> None:
+    (convoy,) = summary.documents
+    tables = {one.title: one for one in documents.tables(summary, convoy)}
+    label = "100 million steps"
+    assert tables["Counting down"].rows == (
+        (label, "1", "wall", "6.52 s", "13.0 s", "x1.99"), (label, "2", "wall", "6.57 s", "13.0 s", "x1.98"),
+        (label, "4", "wall", "6.59 s", "13.0 s", "x1.97"), (label, "8", "wall", "6.58 s", "13.0 s", "x1.98"),
+    )  # fmt: skip
+    assert [row[3] for row in tables["Counting down, by switch interval"].rows] == [
+        "6.53 s", "6.58 s", "7.20 s", "7.19 s",
+    ]  # fmt: skip
+    first, second = tables["Counting down"].claims
+    assert first.startswith("settled: 2 threads count down no faster than one: x1.00")
+    assert second.startswith("settled: 8 threads count down no faster than one: x1.00")
+    served = tables["An echo server, alone, beside a thread and beside processes"].rows
+    assert served == (
+        ("alone", "1", "rate", "30.0 k/s", "60.0 k/s", "x2.00"),
+        ("1 CPU thread", "1", "rate", "100/s", "50/s", "x0.50"),
+    )
+    # with other parameters than theirs there is nothing to stand beside
+    assert [row[3:] for row in tables["SHA-256 of eight messages of 128 MB"].rows] == [
+        ("", "1.00 s ± 0 %", "")
+    ]
+    assert "The echo server and its client on one core, alone" not in tables
+
+
+def test_a_figure_at_another_size_is_shown_and_not_divided() -> None:
+    taken = six("gil.battle", 0.5, 2000, {"series_s": 0.25}, count="nothing", check_interval=100)
+    made = summarise(taken)
+    (battle,) = made.documents
+    (table,) = documents.tables(made, battle)
+    assert table.rows == (
+        ("plain", "100000, ours 2000", "in series", "24.6 s", "250 ms", ""),
+        ("plain", "100000, ours 2000", "wall", "45.5 s", "500 ms", ""),
+    )
+
+
+def test_whose_it_is_is_said_where_its_figures_are(summary: Summary) -> None:
+    (convoy,) = summary.documents
+    credit = documents.credit(convoy)
+    assert credit.startswith("Victor Skvortsov: Python behind the scenes #13")
+    assert credit.endswith("the-gil-and-its-effects-on-python-multithreading/")
+    assert f"<h3>{credit}</h3>" in html.render(summary)
+    unknown = replace(convoy, author="", address="", licence="CC-BY-4.0", title="Cases")
+    assert documents.credit(unknown) == "Author not known: Cases (CC-BY-4.0)"
+
+
+def test_the_terminal_shows_the_tables_of_a_run_of_a_document_alone(summary: Summary) -> None:
+    shown = text.render(summary)
+    assert shown.startswith("Victor Skvortsov")
+    assert re.search(r"^alone +1 +rate +30.0 k/s +60.0 k/s +x2.00$", shown, re.MULTILINE)
+    more = summarise(six("gil.signal", 1.0, 1, {"delay_s": 0.1}, signals=20))
+    mixed = replace(
+        summary, series=(*summary.series, *more.series), subjects=(*summary.subjects, *more.subjects)
+    )
+    assert "Victor Skvortsov" not in text.render(mixed)
