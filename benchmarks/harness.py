@@ -25,9 +25,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from fairlead.lab.analysis.statistics import LEVEL, paired
 from fairlead.lab.isolation import other_load
 from fairlead.lab.run.environment import processor
+from fairlead.measure.ratio import LEVEL, paired
 
 SUBJECTS = Path(__file__).parent / "subjects"
 FIGURES = dict[str, float]

@@ -62,6 +62,11 @@ def test_report_needs_only_the_run(place: Path, tmp_path: Path, capsys: pytest.C
         assert exit_status("lab", "report", str(moved), "--format", "json") == 0
         (subject,) = json.loads(capsys.readouterr().out)["experiments"]
         assert subject["title"] == "Counting words in threads"
+        changed = shutil.copytree(moved, tmp_path / "changed")
+        with (changed / registry.KEPT / "my_scaling.py").open("a") as file:
+            file.write("# changed\n")
+        assert exit_status("lab", "report", str(moved), str(changed)) == 1
+        assert "are two programs: report their runs one by one" in capsys.readouterr().err
         shutil.rmtree(moved / registry.KEPT)
         registry.catalogue.cache_clear()
         assert exit_status("lab", "report", str(moved), "-v") == 0

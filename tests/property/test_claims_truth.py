@@ -16,10 +16,10 @@ from examples import first
 from samples import planned, sample
 
 from fairlead.lab.analysis.claims import verdict_of
-from fairlead.lab.analysis.statistics import Ratio, paired
 from fairlead.lab.catalogue.declared import Declared
 from fairlead.lab.run.questions import Question
 from fairlead.lab.run.sampling import ENOUGH, PlannedCell, SampleOrder
+from fairlead.measure.ratio import Ratio, paired
 
 pytestmark = pytest.mark.once
 

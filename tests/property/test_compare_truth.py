@@ -11,7 +11,7 @@ import pytest
 from examples import first
 
 from fairlead.lab.analysis.compare import MARGINS, compare
-from fairlead.lab.analysis.statistics import contrast
+from fairlead.measure.ratio import contrast
 from fairlead.record.comparison import CellChange, Comparison
 from fairlead.record.summary import Cell, Conditions, Series, Subject, Summary
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from fairlead.advice.candidates import KINDS
 from fairlead.advice.loss import error, expected_loss
-from fairlead.lab.analysis.statistics import FEWEST_ROUNDS
+from fairlead.measure.ratio import FEWEST_ROUNDS
 from fairlead.pools.choose import rules
 from fairlead.record.advice import NAMES, Candidate, Kind, Pick, Work, in_workers
 

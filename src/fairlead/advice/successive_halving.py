@@ -24,9 +24,9 @@ from fairlead.advice.figures import Estimate, estimate
 from fairlead.advice.jobs import Bench, Died
 from fairlead.advice.loss import error, expected_loss, gain
 from fairlead.errors import AdviceError
-from fairlead.lab.analysis.statistics import FEWEST_ROUNDS
 from fairlead.lab.isolation import other_load
 from fairlead.lab.isolation.stop import Stop
+from fairlead.measure.ratio import FEWEST_ROUNDS
 from fairlead.pools.choose import rules
 from fairlead.record.advice import CandidateStatus, Work, in_workers
 

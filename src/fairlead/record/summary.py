@@ -269,13 +269,14 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One of the two times that a ratio is about."""
+    """One of the two times, or of the two figures of a metric, that a ratio is about."""
 
     what: str
     """Which variant, or which n where that is all they differ in: "beside nothing", "2 threads"."""
     n: int
     median: float
     """Of the rounds that the ratio is of."""
+    unit: Unit = "s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,7 +301,7 @@ class Claim:
     """One statement that a reader takes home, and how sure it is.
 
     A ratio is that of two times of the same round. Of one run, its interval is that of this run:
-    ``statistics.paired`` over the rounds. Of several runs it is over the runs, by their means. An exponent
+    ``measure.ratio.paired`` over the rounds. Of several runs it is over the runs, by their means. An exponent
     and its interval are those of the series' fit.
     """
 

@@ -13,8 +13,8 @@ from samples import sample
 from fairlead.errors import UsageError
 from fairlead.lab.analysis import compare as comparing
 from fairlead.lab.analysis.compare import holm
-from fairlead.lab.analysis.statistics import contrast
 from fairlead.lab.analysis.summarise import summarise
+from fairlead.measure.ratio import contrast
 from fairlead.record.comparison import Comparison, SeriesChange
 from fairlead.record.sample import Sample
 from fairlead.record.summary import Summary

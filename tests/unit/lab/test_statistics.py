@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from fairlead.errors import UsageError
-from fairlead.lab.analysis.statistics import describe, paired, student
+from fairlead.lab.analysis.statistics import describe
+from fairlead.measure.ratio import paired, student
 
 pytestmark = pytest.mark.ends
 

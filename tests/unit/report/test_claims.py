@@ -200,6 +200,21 @@ def test_claims_are_open_contrary_or_none_where_the_samples_say_so() -> None:
     assert summarise([]).claims == ()
 
 
+def test_a_claim_about_what_is_counted_has_counts_for_sides() -> None:
+    set_ = {"check_interval": 100, "interval_ms": 5, "count": "system calls"}
+    counted = [
+        one
+        for cores, calls in (("all", 9000.0), ("one", 3000.0))
+        for one in samples(
+            "gil.battle", 1.0, 4000, metrics={"system_calls": calls}, **{**set_, "cores": cores}
+        )
+    ]
+    claim = found(summarise(counted))["gil.battle: system calls, 1 core"]
+    assert (claim.value, claim.verdict) == (pytest.approx(3.0), "settled")
+    assert claims.sides(claim) == "9,000 / 3,000"
+    assert claims.named_sides(claim) == "9,000 (cores all) against 3,000 (cores one)"
+
+
 def test_slow_drift_is_in_both_times_of_a_round_and_not_in_their_ratio() -> None:
     def drifting(taken: list[Sample]) -> list[Sample]:
         return [

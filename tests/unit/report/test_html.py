@@ -169,7 +169,7 @@ def test_conditions_subjects_losses_and_environment_are_shown(summary: Summary, 
 def test_panel_comes_with_fit_reference_and_view(summary: Summary) -> None:
     roster = names.Roster(summary.series)
     mutex = [one for one in summary.series if one.experiment == "square.mutex"]
-    panel = curves.panel("p", summary.subjects[0], mutex, roster)
+    panel = curves.panel(summary.subjects[0], mutex, roster)
     assert panel is not None
     assert [r["name"] for r in panel["references"]] == ["CPython, 2 cores", "PyPy, 2 cores"]
     view = panel["view"]
@@ -200,7 +200,7 @@ def test_medians_lie_where_the_axes_say() -> None:
         replace(c, median=1e-6 * c.n**2, low=None, high=None, values=(1e-6 * c.n**2,)) for c in curve.cells
     ]
     whole = replace(curve, cells=tuple(cells))
-    panel = curves.panel("p", summaries.SUBJECTS[0], [whole], names.Roster([whole]))
+    panel = curves.panel(summaries.SUBJECTS[0], [whole], names.Roster([whole]))
     assert panel is not None
     drawn = plot.svg(panel, "label")
     at = [
@@ -329,7 +329,7 @@ def test_no_line_ends_within_an_option_or_a_date(source: str) -> None:
 def test_every_line_of_a_curve_is_in_its_legend(summary: Summary) -> None:
     roster = names.Roster(summary.series)
     mutex = [one for one in summary.series if one.experiment == "square.mutex"]
-    panel = curves.panel("p", summary.subjects[0], mutex, roster)
+    panel = curves.panel(summary.subjects[0], mutex, roster)
     assert panel is not None
     drawn = plot.svg(panel, "label")
     said = re.findall(r'<g class="legend".*?<line class="([^"]+)".*?<text x="34">([^<]+)</text></g>', drawn)

@@ -3,8 +3,8 @@
 A claim is declared beside its experiment (``Declared``): two times, or a series, and a threshold. It is
 settled when the whole interval lies on one side of the threshold. A ratio is paired: both times come from the
 same round of the same run, taken one right after the other; of several runs each counts once
-(``statistics.over_runs``). Published figures belong to a claim by the parameters that it names; where all of
-them lie on the other side of the threshold than what is settled here, that is said.
+(``measure.ratio.over_runs``). Published figures belong to a claim by the parameters that it names; where all
+of them lie on the other side of the threshold than what is settled here, that is said.
 
 Three things keep a claim open whatever its interval. Samples that others disturbed (``pairs.disturbed``), as
 they keep a comparison undecided. Two modes: a mean of both is neither, so it has no interval, and is settled
@@ -23,8 +23,8 @@ from typing import Any
 
 from fairlead.lab.analysis import pairs
 from fairlead.lab.analysis.modes import boundary
-from fairlead.lab.analysis.statistics import RATIO_LEVEL, over_runs, student
 from fairlead.lab.catalogue.declared import Declared
+from fairlead.measure.ratio import RATIO_LEVEL, over_runs, student
 from fairlead.record.summary import (
     Cell,
     Claim,
@@ -35,6 +35,7 @@ from fairlead.record.summary import (
     Series,
     Side,
     Subject,
+    Unit,
     Verdict,
 )
 
@@ -174,6 +175,7 @@ def _ratio(name: str, declared: Declared, taken: Sequence[Taken]) -> Claim | Non
     if declared.metric:
         sides_of = (one, first), (other, second)
         a, b = (dict(of.metrics.get(declared.metric, {}).get(cell.n, {})) for of, cell in sides_of)
+    unit: Unit = next((m.unit for m in one.subject.metrics if m.name == declared.metric), "s")
     ratios = pairs.ratios(a, b)
     by_run = pairs.by_run(ratios)
     modes, ends = _modes(by_run)
@@ -185,7 +187,7 @@ def _ratio(name: str, declared: Declared, taken: Sequence[Taken]) -> Claim | Non
         why = why or f"two modes need {FEWEST_OF_TWO} rounds or more: give a larger --budget"
     # of the rounds that the ratio is of: one side may have been measured in others as well, for another claim
     sides = tuple(
-        Side(what=what, n=cell.n, median=median(times[where] for where in ratios))
+        Side(what=what, n=cell.n, median=median(times[where] for where in ratios), unit=unit)
         for what, cell, times in zip(whats, (first, second), (a, b), strict=True)
         if ratios
     )

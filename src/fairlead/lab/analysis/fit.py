@@ -54,16 +54,8 @@ from typing import TYPE_CHECKING
 
 from fairlead.lab.analysis.arrays import np
 from fairlead.lab.analysis.modes import FEWEST, modes
-from fairlead.lab.analysis.statistics import (
-    DRAWS,
-    FEWEST_RUNS,
-    LEVEL,
-    ends,
-    generator,
-    half_width,
-    positive,
-    resampled_medians,
-)
+from fairlead.lab.analysis.statistics import DRAWS, ends, generator, positive, resampled_medians
+from fairlead.measure.ratio import FEWEST_RUNS, LEVEL, half_width
 from fairlead.record.summary import Fit, Model
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from fairlead.lab.analysis import pairs
-from fairlead.lab.analysis.statistics import over_runs
+from fairlead.measure.ratio import over_runs
 from fairlead.record.summary import Cell, Place, Ranking, Series, Standing, Subject
 
 ABOUT_AS_MUCH = 1.1

@@ -76,7 +76,10 @@ def summarise(
     subjects = tuple(_subject(name, known) for name in dict.fromkeys(one.experiment for one in series))
     series = sped_up(subjects, series)
     by_id = {subject.id: subject for subject in subjects}
-    cores = max((len(one.environment.get("affinity") or ()) for one in distinct), default=0) or 1
+    cores: dict[str, int] = {}
+    for sample in distinct:
+        used = len(sample.environment.get("affinity") or ()) or 1
+        cores[_place(sample)] = max(used, cores.get(_place(sample), 1))
     return Summary(
         subjects=subjects,
         series=tuple(series),
@@ -94,7 +97,7 @@ def summarise(
             },
             [
                 Taken(
-                    registry.of_machine(by_id[one.experiment], cores),
+                    registry.of_machine(by_id[one.experiment], cores[_place(group[0])]),
                     one,
                     _metrics(group, runs),
                     _place(group[0]),

@@ -292,13 +292,19 @@ def add(path: Path) -> list[Experiment]:
 
 def add_kept(run: Path) -> list[str]:
     """Have the user's experiments of a run in the catalogue, from the copies in its directory: the files
-    themselves may have changed or gone. One line for each that this version cannot read."""
+    themselves may have changed or gone. One line for each that this version cannot read, or that is not the
+    program of the same name that another run has measured."""
     problems = []
+    before = {one.path.name: one.path for one in catalogue().values() if one.foreign}
     for path in sorted(((run if run.is_dir() else run.parent) / KEPT).glob("*.py")):
         try:
             add(path)
         except UsageError as error:
             problems.append(f"{error}; shown without what it declares")
+        else:
+            other = before.get(path.name, path)
+            if other.exists() and other.read_bytes() != path.read_bytes():
+                problems.append(f"{path} and {other} are two programs: report their runs one by one")
     return problems
 
 

@@ -56,7 +56,7 @@ class Question:
         # these need numpy, which not every command does
         from fairlead.lab.analysis.claims import FEWEST_OF_TWO
         from fairlead.lab.analysis.modes import boundary
-        from fairlead.lab.analysis.statistics import half_width
+        from fairlead.measure.ratio import half_width
 
         rounds = [self._values(cell) for cell in self.cells]
         common = sorted(set.intersection(*(set(one) for one in rounds)))

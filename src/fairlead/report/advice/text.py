@@ -92,9 +92,7 @@ def subject(advice: Advice) -> str:
 def row(one: Candidate, advice: Advice) -> tuple[str, ...]:
     """A candidate's figures: way, workers, time, speed-up, its interval, start with first calls, p50, p99,
     CPU, memory, rounds."""
-    low_high = ""
-    if one.low is not None and one.high is not None and one.kind != "sequential":
-        low_high = f"[{units.digits(one.low)}, {units.digits(one.high)}]"
+    low_high = "" if one.kind == "sequential" else units.interval(one.low, one.high)
     return (
         label(one, advice),
         str(one.workers),

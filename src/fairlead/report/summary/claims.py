@@ -71,7 +71,7 @@ def basis(claim: Claim) -> str:
 
 def sides(claim: Claim) -> str:
     """The two times: "5.90 ms / 139 us"."""
-    return " / ".join(units.seconds(side.median) for side in claim.sides)
+    return " / ".join(units.metric(side.median, side.unit) for side in claim.sides)
 
 
 def named_sides(claim: Claim) -> str:
@@ -80,7 +80,7 @@ def named_sides(claim: Claim) -> str:
 
 
 def named(side: Side) -> str:
-    return f"{units.seconds(side.median)} ({names.clean(side.what)})"
+    return f"{units.metric(side.median, side.unit)} ({names.clean(side.what)})"
 
 
 def published(claim: Claim) -> str:

@@ -10,7 +10,8 @@ from fairlead.record.summary import Series, Summary
 from fairlead.report.common import console, names, units, words
 from fairlead.report.summary import claims, published
 
-HEADS = ("variant", "n", "what", "theirs", "ours", "ratio")
+_HEADS = ("variant", "n", "what", "theirs", "ours", "ratio", "theirs is of")
+"""The last is left out first, where a terminal is too narrow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +20,9 @@ class Beside:
 
     title: str
     says: str
-    rows: tuple[tuple[str, ...], ...]
-    """Under ``HEADS``; without a figure of theirs where the document prints none."""
+    heads: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    """Without a figure of theirs where the document prints none."""
     claims: tuple[str, ...]
     """What is claimed about it: verdict and sentence."""
 
@@ -55,7 +57,7 @@ def write(page: console.Page, summary: Summary) -> None:
                 if one.says:
                     page.line(f"It says: {one.says}.", indent=2)
                 if one.rows:
-                    page.columns(HEADS, one.rows)
+                    page.columns(one.heads, one.rows)
                 for claim in one.claims:
                     page.line(claim, indent=2)
             page.gap()
@@ -69,10 +71,14 @@ def _beside(summary: Summary, table: Table, roster: names.Roster) -> Beside:
         and any(all(one.variant.get(key) == value for key, value in its.items()) for its in table.settings)
     ]
     ids = {table.experiment, *(one.group for one in summary.subjects if one.id == table.experiment)}
+    heads, rows = published.filled(
+        _HEADS, [row for series in shown for row in _rows(summary, table, series, roster)]
+    )
     return Beside(
         title=table.title,
         says=table.says,
-        rows=tuple(row for series in shown for row in _rows(summary, table, series, roster)),
+        heads=heads,
+        rows=rows,
         claims=tuple(
             f"{claims.sign(claim)}: {claims.sentence(claim)}"
             for claim in summary.claims
@@ -82,8 +88,8 @@ def _beside(summary: Summary, table: Table, roster: names.Roster) -> Beside:
 
 
 def _rows(summary: Summary, table: Table, series: Series, roster: names.Roster) -> Iterator[tuple[str, ...]]:
-    """Each published figure beside ours: at its n, or at the largest of each where we measured at others. All
-    of ours where the document prints no figure."""
+    """Each published figure beside ours: at its n; or, undivided, at the largest of each, where we measured
+    at others or on another interpreter. All of ours where the document prints no figure."""
     measured = [cell for cell in series.cells if cell.values]
     if not measured:
         return
@@ -96,20 +102,22 @@ def _rows(summary: Summary, table: Table, series: Series, roster: names.Roster) 
         subject = replace(subject, references=printed)
     beside = list(published.rows(subject, series))
     for row in beside:
-        yield label, row.n, row.metric, row.theirs, row.ours, row.ratio
+        yield label, row.n, row.metric, row.theirs, row.ours, row.ratio, row.source
     if beside:
         return
     last = measured[-1]
-    references = words.published(subject, series)
+    # what a document prints stands in its table, whatever it was measured on
+    references = [one for one in subject.references if one.variant.items() <= series.variant.items()]
     for one in references:
         n, theirs = one.points[-1]
         ours = units.metric(published.figure(last, one.metric), one.unit)
         what = published.title(subject, one.metric)
-        yield label, f"{n}, ours {last.n}", what, units.metric(theirs, one.unit), ours, ""
+        source = names.clean(one.label)
+        yield label, f"{n}, ours {last.n}", what, units.metric(theirs, one.unit), ours, "", source
     if references:
         return
     for cell in measured:
-        yield label, str(cell.n), subject.value_name, "", words.cell(cell), ""
+        yield label, str(cell.n), subject.value_name, "", words.cell(cell), "", ""
     for metric in words.further(subject, [last]):
         ours = units.metric(last.metrics[metric.name], metric.unit)
-        yield label, str(last.n), names.clean(metric.title), "", ours, ""
+        yield label, str(last.n), names.clean(metric.title), "", ours, "", ""

@@ -31,8 +31,8 @@ A summary is one object:
     no interval), ``rounds`` and ``runs`` (how many it rests on), ``unseen`` (a mode that fewer than this
     share of rounds take may not have been seen), ``threshold``, ``verdict`` ("settled", "open" or
     "contradicts the source"), ``falsified`` (what would show that it is wrong), ``sides`` (the two times of
-    a ratio: ``what``, ``n``, ``median`` in seconds of the same rounds), ``published`` (``label``, ``value``),
-    ``note`` and ``main``.
+    a ratio, or the two figures of a metric: ``what``, ``n``, ``median`` of the same rounds, ``unit``),
+    ``published`` (``label``, ``value``), ``note`` and ``main``.
 ``conditions``
     What disturbed the run: ``other_load``, ``highest_load``, ``stolen`` (shares of the cores),
     ``throttled_s``, ``spin_s`` (a fixed piece of code's CPU time), ``speed_varied`` (of that), ``rejected``

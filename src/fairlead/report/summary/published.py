@@ -45,6 +45,14 @@ class FigureTable:
     """Which source is in which column, "a: CPython 3.9.1, 10 cores; b: ..."; empty where each row says it."""
 
 
+def filled(
+    heads: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The columns in which some row has anything."""
+    kept = [i for i in range(len(heads)) if any(row[i] not in _VOID for row in rows)]
+    return tuple(heads[i] for i in kept), [tuple(row[i] for i in kept) for row in rows]
+
+
 def table(rows: Sequence[Row]) -> FigureTable:
     """A row for each figure; where no source says what n was, no ratio, and a column for each source."""
     heads: tuple[str, ...] = ("case", "published for", "figure", "n", "theirs", "ours", "ratio")
@@ -60,10 +68,8 @@ def table(rows: Sequence[Row]) -> FigureTable:
             (case, what, *(of.get(one, "") for one in sources), ours)
             for (case, what, ours), of in theirs.items()
         ]
-    kept = [i for i in range(len(heads)) if any(row[i] not in _VOID for row in cells)]
     return FigureTable(
-        heads=tuple(heads[i] for i in kept),
-        rows=[tuple(row[i] for i in kept) for row in cells],
+        *filled(heads, cells),
         sources="; ".join(f"{letter}: {source}" for source, letter in sources.items()),
     )
 

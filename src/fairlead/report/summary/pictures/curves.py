@@ -26,9 +26,7 @@ _GROWTH: dict[str, Callable[[float], float]] = {
 }
 
 
-def panel(
-    identity: str, subject: Subject, series: Sequence[Series], roster: names.Roster
-) -> dict[str, Any] | None:
+def panel(subject: Subject, series: Sequence[Series], roster: names.Roster) -> dict[str, Any] | None:
     """The data of one plot: a curve for each of ``series``, the references, and the view.
 
     None when not one of the series has a value, for then there is nothing to draw.
@@ -39,7 +37,6 @@ def panel(
     known = [words.references(subject, s) for s in series]
     references = [_reference(r) for r in subject.references if r.points and any(r in some for some in known)]
     return {
-        "id": identity,
         "size": escape(names.clean(subject.size_name)),
         "sizes": sorted({x for c in curves for x in c["raw"]["x"]}),
         "curves": curves,
