@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from fairlead.errors import UsageError
 from fairlead.lab.analysis.arrays import np
 from fairlead.lab.analysis.modes import FEWEST, modes
-from fairlead.measure.ratio import FEWEST_RUNS, LEVEL, over_runs
+from fairlead.measure.ratio import FEWEST_RUNS, LEVEL, paired
 from fairlead.record.sample import LONGEST, SHORTEST
 
 if TYPE_CHECKING:
