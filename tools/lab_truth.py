@@ -151,12 +151,15 @@ class Reading:
     levels: list[dict[tuple[str, str, int], float]]
     """Of each run: by how much its cells are off the truth, as a logarithm."""
 
-    def true(self, experiment: str, params: Mapping[str, Any], n: int) -> float:
-        """The mean logarithm of a cell: in this run if there is one, else over all runs that might be."""
+    def true(
+        self, experiment: str, params: Mapping[str, Any], n: int, runs: Sequence[int] | None = None
+    ) -> float:
+        """The mean logarithm of a cell: in its run if there is one, else over all runs that might be."""
+        runs = range(len(self.levels)) if runs is None else runs
         whole = self.world.log(experiment, params, n)
         if self.world.bimodal(experiment, params):
             whole -= self.world.scenario.fast * FAST
-        return whole + (self.levels[0].get(key(experiment, params, n), 0.0) if len(self.levels) == 1 else 0.0)
+        return whole + (self.levels[runs[0]].get(key(experiment, params, n), 0.0) if len(runs) == 1 else 0.0)
 
 
 def key(experiment: str, params: Mapping[str, Any], n: int) -> tuple[str, str, int]:
@@ -265,7 +268,8 @@ def judge(reading: Reading, tally: Tally) -> None:
     data = json.loads(as_json.render(reading.summary))
     scenario = reading.world.scenario
     for cell in data["results"]:
-        true = math.exp(reading.true(cell["experiment"], cell["params"], cell["n"]))
+        runs = sorted({run for run, _ in cell["rounds"]})
+        true = math.exp(reading.true(cell["experiment"], cell["params"], cell["n"], runs))
         plain = scenario.outliers == 0 and scenario.foreign < 0.1
         if (
             cell["low"] is not None

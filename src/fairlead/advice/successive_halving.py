@@ -117,7 +117,9 @@ class Halving:
         self._limits = limits
         self._tell = tell
         """Told what is being done, the number of the round, and how many measurements it still has."""
-        self._overheads = [PROCESS_S]
+        self.process_s = PROCESS_S
+        """What a process takes besides its calls, as far as it is known before one is measured."""
+        self._overheads: list[float] = []
         self._slot = SLOT_S[0]
         self._number = 2
         """Calls of a process, more where its workers need more."""
@@ -137,9 +139,12 @@ class Halving:
         for number in count(1):
             # backwards in every other round, so that a drift falls on no way alone
             for place, one in enumerate(running if number % 2 else running[::-1]):
-                if number == 1 and place > 1 and not self._fits([one]):
-                    self.left_out.append(one.way)
-                    continue
+                if number == 1 and place > 1:
+                    # the machine may be slower than its first calls were: two more rounds are worth more
+                    later = 2 * self._cost(running[:2]) if place > KEPT else 0.0
+                    if not self._fits([one]) or self._cost([one]) + later > self._left():
+                        self.left_out.append(one.way)
+                        continue
                 to_come = len(running) - place
                 self._tell(f"round {number}: {one.way.kind}, {in_workers(one.way.workers)}", number, to_come)
                 late = self._measure(one, to_come, number)
@@ -199,7 +204,7 @@ class Halving:
         """How many calls each way makes in a process: all, or those of a slot of calls in turn."""
         limits = self._limits
         call_s = max(limits.work.call_s, 1e-9)
-        slot = 0.9 * self._left() / (len(running) + LATER) - PROCESS_S
+        slot = 0.9 * self._left() / (len(running) + LATER) - self.process_s
         self._slot = min(max(slot, SLOT_S[0]), SLOT_S[1])
         waits = rules.waits(limits.work.waiting)
         workers = 1 if waits else max(one.way.workers for one in running)
@@ -227,7 +232,8 @@ class Halving:
 
     def _cost(self, running: Sequence[CandidateState]) -> float:
         """Seconds that one more round takes, about."""
-        return sum(median(self._overheads) + self._takes(one, self._calls(one)) for one in running)
+        overhead = median(self._overheads or [self.process_s])
+        return sum(overhead + self._takes(one, self._calls(one)) for one in running)
 
     def _takes(self, one: CandidateState, calls: int) -> float:
         """Seconds of a pool with so many calls, as far as it is known."""

@@ -3,10 +3,9 @@
 A side is a directory or file, of one run or of several (``lab run --repeat``). A run is a cluster: all of its
 samples share an hour, a boot, a memory layout. So two runs of the same program differ by more than their
 samples tell, and more samples do not help. Where each side has ``RUNS_ENOUGH`` runs of a cell or more, their
-means are compared, by Welch's interval at 95 % (``measure.ratio.contrast``). Else the ratio and its
-interval are those of these samples, and what runs differ by is added before anything is concluded: the
-spread between the runs of cells that have enough of them, or ``FLOOR``. A cell is called faster or slower
-only if
+means are compared, by Welch's interval at 95 % (``measure.ratio.contrast``). Else the ratio and its interval
+are those of these samples, and what runs differ by is added before anything is concluded: the spread between
+the runs of cells that have enough of them, or ``FLOOR``. A cell is called faster or slower only if
 
 * Welch's test says so at 5 % after Holm's correction for all the cells compared: without it one cell in
   twenty would be called changed. Holm's asks nothing of the cells, which are not independent.

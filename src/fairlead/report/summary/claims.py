@@ -148,18 +148,16 @@ def ordered(summary: Summary) -> list[Claim]:
 
 
 def tally(claims: Sequence[Claim]) -> str:
-    """ "12 of 15 claims are settled (4 roughly, 1 contrary)", and how rare an unseen mode may be."""
+    """ "12 of 15 claims are settled (4 roughly, 1 against the source)"; and how rare a mode may be."""
     count = len(claims)
     still = sum(claim.verdict == "open" for claim in claims)
     contrary = sum(claim.verdict == "contradicts the source" for claim in claims)
     text = f"{count - still} of {count} claims {'is' if count - still == 1 else 'are'} settled"
     known = {"roughly": sum(map(rough, claims)), "against the source": contrary}
-    if parts := ", ".join(f"{number} {how}" for how, number in known.items() if number):
-        text += f" ({parts})"
+    parts = ", ".join(f"{number} {how}" for how, number in known.items() if number)
     unseen = [claim.unseen for claim in claims if claim.verdict != "open" and (claim.unseen or 0) > FAR]
-    if unseen:
-        text += f"; {_unseen(max(filter(None, unseen)))}"
-    return text
+    rare = f"; {_unseen(max(filter(None, unseen)))}" if unseen else ""
+    return f"{text}{f' ({parts})' if parts else ''}{rare}"
 
 
 def machine(summary: Summary) -> str:

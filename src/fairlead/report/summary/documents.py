@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from fairlead.record.document import Document, Table
-from fairlead.record.summary import Series, Summary
+from fairlead.record.summary import Cell, Series, Summary
 from fairlead.report.common import console, names, units, words
 from fairlead.report.summary import claims, published
-
-_HEADS = ("variant", "n", "what", "theirs", "ours", "ratio", "theirs is of")
-"""The last is left out first, where a terminal is too narrow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +17,7 @@ class Beside:
 
     title: str
     says: str
-    heads: tuple[str, ...]
-    rows: list[tuple[str, ...]]
+    figures: published.FigureTable
     """Without a figure of theirs where the document prints none."""
     claims: tuple[str, ...]
     """What is claimed about it: verdict and sentence."""
@@ -43,11 +39,13 @@ def tables(summary: Summary, document: Document) -> list[Beside]:
     """Those of which anything was measured."""
     roster = names.Roster(summary.series)
     made = [_beside(summary, table, roster) for table in document.tables]
-    return [one for one in made if one.rows or one.claims]
+    return [one for one in made if one.figures.rows or one.claims]
 
 
-def write(page: console.Page, summary: Summary) -> None:
-    """For the terminal, if it is a run of a document."""
+def write(
+    page: console.Page, summary: Summary, show: Callable[[console.Page, published.FigureTable], None]
+) -> None:
+    """For the terminal, if it is a run of a document; ``show`` writes a table of figures."""
     for document in summary.documents:
         if repeats(summary, document):
             page.line(credit(document), style="bold")
@@ -56,8 +54,7 @@ def write(page: console.Page, summary: Summary) -> None:
                 page.line(one.title, style="bold")
                 if one.says:
                     page.line(f"It says: {one.says}.", indent=2)
-                if one.rows:
-                    page.columns(one.heads, one.rows)
+                show(page, one.figures)
                 for claim in one.claims:
                     page.line(claim, indent=2)
             page.gap()
@@ -71,14 +68,15 @@ def _beside(summary: Summary, table: Table, roster: names.Roster) -> Beside:
         and any(all(one.variant.get(key) == value for key, value in its.items()) for its in table.settings)
     ]
     ids = {table.experiment, *(one.group for one in summary.subjects if one.id == table.experiment)}
-    heads, rows = published.filled(
-        _HEADS, [row for series in shown for row in _rows(summary, table, series, roster)]
-    )
+    rows = [row for series in shown for row in _rows(summary, table, series, roster)]
+    sources = {row.source for row in rows} - {""}
+    figures = published.table(rows)
+    if not figures.sources and len(sources) == 1:
+        figures = replace(published.table([replace(row, source="") for row in rows]), sources=sources.pop())
     return Beside(
         title=table.title,
         says=table.says,
-        heads=heads,
-        rows=rows,
+        figures=figures,
         claims=tuple(
             f"{claims.sign(claim)}: {claims.sentence(claim)}"
             for claim in summary.claims
@@ -87,22 +85,21 @@ def _beside(summary: Summary, table: Table, roster: names.Roster) -> Beside:
     )
 
 
-def _rows(summary: Summary, table: Table, series: Series, roster: names.Roster) -> Iterator[tuple[str, ...]]:
+def _rows(summary: Summary, table: Table, series: Series, roster: names.Roster) -> Iterator[published.Row]:
     """Each published figure beside ours: at its n; or, undivided, at the largest of each, where we measured
     at others or on another interpreter. All of ours where the document prints no figure."""
     measured = [cell for cell in series.cells if cell.values]
     if not measured:
         return
     subject = next(one for one in summary.subjects if one.id == series.experiment)
-    label = names.variant(series)
+    case = names.variant(series)
     if len(list(roster)) > 1:
-        label += f", {roster.of(series).label}"
+        case += f", {roster.of(series).label}"
     if table.labels:
         printed = tuple(one for one in subject.references if one.label in table.labels)
         subject = replace(subject, references=printed)
-    beside = list(published.rows(subject, series))
-    for row in beside:
-        yield label, row.n, row.metric, row.theirs, row.ours, row.ratio, row.source
+    beside = list(published.rows(subject, series, case))
+    yield from beside
     if beside:
         return
     last = measured[-1]
@@ -110,14 +107,21 @@ def _rows(summary: Summary, table: Table, series: Series, roster: names.Roster) 
     references = [one for one in subject.references if one.variant.items() <= series.variant.items()]
     for one in references:
         n, theirs = one.points[-1]
-        ours = units.metric(published.figure(last, one.metric), one.unit)
-        what = published.title(subject, one.metric)
-        source = names.clean(one.label)
-        yield label, f"{n}, ours {last.n}", what, units.metric(theirs, one.unit), ours, "", source
+        yield published.Row(
+            case=case,
+            source=names.clean(one.label),
+            metric=published.title(subject, one.metric),
+            n=f"{n}, ours {last.n}",
+            theirs=units.metric(theirs, one.unit),
+            ours=units.metric(published.figure(last, one.metric), one.unit),
+            ratio="",
+        )
     if references:
         return
-    for cell in measured:
-        yield label, str(cell.n), subject.value_name, "", words.cell(cell), "", ""
+
+    def own(cell: Cell, what: str, ours: str) -> published.Row:
+        return published.Row(case=case, source="", metric=what, n=str(cell.n), theirs="", ours=ours, ratio="")
+
+    yield from (own(cell, subject.value_name, words.cell(cell)) for cell in measured)
     for metric in words.further(subject, [last]):
-        ours = units.metric(last.metrics[metric.name], metric.unit)
-        yield label, str(last.n), names.clean(metric.title), "", ours, "", ""
+        yield own(last, names.clean(metric.title), units.metric(last.metrics[metric.name], metric.unit))

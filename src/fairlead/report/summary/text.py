@@ -33,7 +33,7 @@ def render(summary: Summary, *, width: int = 80, colour: bool = False, detail: i
     unclaimed = not found and any(map(words.measured, summary.series))
     if detail or unclaimed:
         tables(page, summary, roster, cells=detail > 1)
-    documents.write(page, summary)
+    documents.write(page, summary, _theirs)
     if summary.series:
         page.line(claims.machine(summary))
         page.line(claims.conditions(summary))
@@ -178,11 +178,11 @@ def _published(page: console.Page, subject: Subject, series: Series) -> None:
     for reference in words.references(subject, series):
         told = filter(None, (words.reference(reference), words.reference_place(reference, series)))
         page.line(f"published {'; '.join(told)}", indent=4)
-    _theirs(page, list(published.rows(subject, series)))
+    _theirs(page, published.table(list(published.rows(subject, series))))
 
 
-def _theirs(page: console.Page, rows: Sequence[published.Row]) -> None:
-    found = published.table(rows)
+def _theirs(page: console.Page, found: published.FigureTable) -> None:
+    """Theirs and ours, and whose they are."""
     if found.rows:
         if found.sources:
             page.line(f"published for {found.sources}", indent=4)
@@ -241,7 +241,7 @@ def _ranking(page: console.Page, topic: sections.Topic, ranking: Ranking, roster
         for place in ranking.places
         for row in published.rows(subjects[place.series.experiment], place.series, place.case)
     ]
-    _theirs(page, rows)
+    _theirs(page, published.table(rows))
     page.gap()
 
 
