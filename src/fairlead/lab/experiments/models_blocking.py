@@ -5,9 +5,9 @@ EXPERIMENT = {
     "title": "Blocking in an event loop",
     "question": "What does a client that blocks cost in an event loop, and which pool helps?",
     "explanation": (
-        "Half of the tasks wait as coroutines do, the other half call a client that blocks. Such a call stops "
-        "the whole loop: the tasks that make it run one after the other, as if there were no loop, and the "
-        "others wait with them. In a pool of threads the calls wait beside each other, as many as it has "
+        "Half of the tasks wait as coroutines do, the other half call a client that blocks. Such a call "
+        "stops the whole loop: the tasks that make it run one after the other, as if there were no loop, and "
+        "the others wait with them. In a pool of threads the calls wait beside each other, as many as it has "
         "threads; a pool of processes does the same at a higher price."
     ),
     "size_name": "tasks",

@@ -51,7 +51,7 @@ EXPERIMENT = {
             "over": {"case": "process-pool", "cores": "one"},
             "more_than": 1.1,
             "says": "on one core {n} computations are faster in a process pool than one after the other",
-            "otherwise": "on one core {n} computations are no faster in a process pool than one after the other",
+            "otherwise": "on one core {n} computations gain nothing from a process pool",
             "main": False,
         },
         {

@@ -99,7 +99,7 @@ EXPERIMENT = {
                         128000,
                         192000,
                     ],
-                    "help": "how far a task moves the bodies: calibrated, so that it takes 0.1 s or a little more",
+                    "help": "how far a task moves the bodies: calibrated: 0.1 s or a little more",
                 },
             },
             "calibrated": {
@@ -135,7 +135,7 @@ EXPERIMENT = {
                         128000,
                         192000,
                     ],
-                    "help": "how far a task moves the bodies: calibrated, so that it takes 0.1 s or a little more",
+                    "help": "how far a task moves the bodies: calibrated: 0.1 s or a little more",
                 },
             },
             "calibrated": {

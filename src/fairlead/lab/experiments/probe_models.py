@@ -119,8 +119,8 @@ def one_by_one(coroutine):
 
 
 def in_executor(coroutine, make, by_turns=False):
-    """All at once on one event loop, each with a task that a pool does for it; ``coroutine`` comes first, or, by
-    turns, takes the place of every other task."""
+    """All at once on one event loop, each with a task that a pool does for it; ``coroutine`` comes first, or,
+    by turns, takes the place of every other task."""
 
     def run(task, work, n, workers):
         async def one(pool, index):
