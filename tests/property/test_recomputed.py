@@ -64,11 +64,11 @@ def sides(
     samples: Sequence[Mapping[str, Any]], name: str, declared: Declared
 ) -> list[tuple[float, float]] | None:
     """The two times of each round."""
-    a = times(samples, declared.of.get("experiment", name), declared.of)
+    a = times(samples, declared.of.get("experiment", name), declared.of, declared.metric)
     if declared.over_metric:
         b = times(samples, name, declared.of, declared.over_metric)
     else:
-        b = times(samples, declared.over.get("experiment", name), declared.over)
+        b = times(samples, declared.over.get("experiment", name), declared.over, declared.metric)
     if not a or not b:
         return None
     n, m = declared.of.get("n"), declared.over.get("n")
@@ -135,7 +135,11 @@ def compare(samples: Sequence[Mapping[str, Any]], report: Mapping[str, Any]) -> 
                 # it may be wider: of a curve that bends it holds the slopes between neighbouring sizes
                 assert claim["low"] < low + drawn
                 assert claim["high"] > high - drawn
-                assert claim["verdict"] == verdict(claim["low"], claim["high"], its.more_than, said)
+                if claim["verdict"] == "open" and claim["high"] < its.more_than:
+                    # a steeper law behind a fixed cost: tools/lab_truth.py holds that rule to its error rates
+                    assert claim["note"].startswith("behind a fixed cost")
+                else:
+                    assert claim["verdict"] == verdict(claim["low"], claim["high"], its.more_than, said)
             continue
         both = sides(samples, claim["experiment"], its) or []
         assert [side["median"] for side in claim["sides"]] == pytest.approx(
@@ -143,6 +147,9 @@ def compare(samples: Sequence[Mapping[str, Any]], report: Mapping[str, Any]) -> 
         )
         found = [a / b for a, b in both]
         assert claim["rounds"] == len(found), (claim["experiment"], claim["topic"])
+        if claim["modes"]:  # have no mean, and need more rounds than these
+            assert (claim["value"], claim["low"], claim["verdict"]) == (None, None, "open")
+            continue
         if found:
             assert claim["value"] == pytest.approx(stats.gmean(found))
         if len(found) < 3:
