@@ -241,7 +241,7 @@ def test_run_says_what_the_budget_leaves_open_before_it_goes_on(bench: Bench) ->
     bench.plan = replace(bench.plan, budget_s=14.0, series=tuple(others))
     bench.run()
     (said,) = [index for index, p in enumerate(bench.told) if p.said]
-    assert re.match(r"14 s are too few for \d of 3 ", bench.told[said].said)
+    assert re.match(r"in 14 s \d of 3 ", bench.told[said].said)
     assert all(p.round == 0 for p in bench.told[:said])
     assert all(p.round > 0 for p in bench.told[said + 1 :])
 

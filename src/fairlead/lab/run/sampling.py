@@ -191,7 +191,7 @@ class SampleOrder:
         return to_come, max(0.0, left)
 
     def shortfall(self) -> str | None:
-        """A line on what the budget leaves open, once the first round has been taken: how many claims get too
+        """A line on what the budget may leave open, once the first round has been taken: how many claims get
         few samples, of what, and with which budget none would. None if there is nothing to say."""
         short = list(self._left_out)
         if self._committed_s() > self._left_s() > 0:
@@ -209,8 +209,8 @@ class SampleOrder:
             names[_NAMED - 1 :] = [f"{len(names) - _NAMED + 1} more"]
         typical_s = ENOUGH * self._typical_s()
         more = self._more_s(sum(self._opening_s(s) if s[0].begun else typical_s for s in self._left_out))
-        few = f"{self._budget_s:g} s are too few for {what}, --budget {more}s would do"
-        return f"{few}: fewer than {ENOUGH} samples of {', '.join(names)}"
+        given = f"in {self._budget_s:g} s {what} may get fewer than {ENOUGH} samples"
+        return f"{given}, --budget {more}s would do: {', '.join(names)}"
 
     def _first_round(self) -> Iterator[PlannedSample]:
         for sizes in self.series:
