@@ -28,6 +28,7 @@ from typing import Any
 from fairlead.lab.isolation import other_load
 from fairlead.lab.run.environment import processor
 from fairlead.measure.ratio import LEVEL, paired
+from fairlead.record.sample import DISTURBED
 
 SUBJECTS = Path(__file__).parent / "subjects"
 FIGURES = dict[str, float]
@@ -216,7 +217,7 @@ def spread(values: Sequence[float]) -> str:
 
 def _remark(foreign: Sequence[float | None]) -> str:
     """Of the foreign loads of all samples: what there is to say."""
-    noisy = sum(each > other_load.NOISY for each in foreign if each is not None)
+    noisy = sum(each > DISTURBED for each in foreign if each is not None)
     verdict = ", NOISY" if noisy > len(foreign) / 3 else ""
     return f"; foreign load in {noisy} of {len(foreign)} samples{verdict}" if noisy else ""
 

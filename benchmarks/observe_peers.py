@@ -32,8 +32,9 @@ from harness import origin
 from truth_programs import figures_of
 
 from fairlead.gil.analysis.analyse import analyse
-from fairlead.lab.isolation.other_load import NOISY, Meter
+from fairlead.lab.isolation.other_load import Meter
 from fairlead.record.recording import Recording
+from fairlead.record.sample import DISTURBED
 
 PROGRAM = str(Path(__file__).with_name("truth_programs.py"))
 COLUMNS = (
@@ -140,7 +141,7 @@ def quietest(meter: Meter, run: Tool, python: str, name: str, seconds: float) ->
             meter.begin()
             result = run(python, name, seconds, Path(directory))
             runs.append((meter.end() or 0.0, result))
-        if runs[-1][0] <= NOISY:
+        if runs[-1][0] <= DISTURBED:
             break
     return min(runs, key=lambda pair: pair[0])
 

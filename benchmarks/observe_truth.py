@@ -28,8 +28,9 @@ from harness import origin
 from truth_programs import NAMES, figures_of
 
 from fairlead.gil.analysis.analyse import analyse
-from fairlead.lab.isolation.other_load import NOISY, Meter
+from fairlead.lab.isolation.other_load import Meter
 from fairlead.record.recording import Recording
+from fairlead.record.sample import DISTURBED
 
 PROGRAM = str(Path(__file__).with_name("truth_programs.py"))
 TARGET = 0.02
@@ -79,7 +80,7 @@ def quietest(meter: Meter, name: str, seconds: float, way: str) -> tuple[float, 
         foreign = meter.end() or 0.0
         if best is None or foreign < best[0]:
             best = (foreign, result)
-        if foreign <= NOISY:
+        if foreign <= DISTURBED:
             break
     assert best is not None
     return best
@@ -105,7 +106,7 @@ def main() -> None:
             for way in WAYS:
                 share, result = quietest(meter, name, options.seconds, way)
                 foreign.append(share)
-                noisy = noisy or share > NOISY
+                noisy = noisy or share > DISTURBED
                 for figure, known in result["known"].items():
                     seen = result["seen"].get(figure, 0.0)
                     scale = known if figure.startswith("longest") else 1.0

@@ -53,7 +53,7 @@ LAYERS: dict[str, set[str]] = {
     "gil.simulation": {"_native", "record"},
     "gil": {"gil.analysis", "gil.observe", "gil.schedule", "gil.endpoint", "gil.simulation"},
     # measure, choose, show
-    "lab.isolation": set(),
+    "lab.isolation": {"record"},
     "lab.catalogue": {"lab.isolation", "record"},
     "lab.run": {"lab.analysis", "lab.catalogue", "lab.isolation", "measure", "record"},
     "lab.analysis": {"lab.catalogue", "measure", "record"},

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.lab.isolation.other_load import NOISY, Meter
+from fairlead.lab.isolation.other_load import Meter
+from fairlead.record.sample import DISTURBED
 
 LOOK_S = 1.0
 METER: pytest.StashKey[Meter] = pytest.StashKey()
@@ -22,7 +23,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     meter.begin()
     time.sleep(LOOK_S)
     foreign = meter.end()
-    if foreign is None or foreign >= NOISY:
+    if foreign is None or foreign >= DISTURBED:
         used = "nothing here tells" if foreign is None else f"other programs use {foreign:.0%} of its cores"
         pytest.exit(f"this machine is not quiet ({used}): run the tests of time when it is", returncode=1)
     meter.begin()

@@ -14,8 +14,8 @@ import click
 from fairlead.errors import UnsupportedInterpreterError
 from fairlead.gil.observe.access import why_not
 from fairlead.lab.demo import REQUESTS_PER_S, SERVER, WAYS, Demonstration, demonstrate
-from fairlead.lab.isolation.other_load import NOISY
 from fairlead.lab.isolation.stop import Stop
+from fairlead.record.sample import DISTURBED
 from fairlead.report.common.units import digits, seconds
 
 INTRODUCTION = (
@@ -111,7 +111,7 @@ def conclusion(seen: Demonstration) -> Iterator[str]:
     yield f"{digits(called)} times as many calls are made."
     if seen.other_load is None:
         yield "How busy the machine was with other programs is not known."
-    elif seen.other_load > NOISY:
+    elif seen.other_load > DISTURBED:
         yield (
             f"Other programs used {seen.other_load * 100:.0f} % of this machine meanwhile:"
             " a quiet one tells more."

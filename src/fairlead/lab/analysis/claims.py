@@ -18,7 +18,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Any
 
 from fairlead.lab.analysis import pairs
@@ -195,7 +195,7 @@ def _ratio(name: str, declared: Declared, taken: Sequence[Taken]) -> Claim | Non
         name,
         declared,
         one,
-        value=found.value if found else _middle(list(ratios.values())) if not modes else None,
+        value=found.value if found else geometric_mean(ratios.values()) if ratios and not modes else None,
         ends=(found.low, found.high) if found else ends,
         doubt=why,
         rounds=len(ratios),
@@ -278,10 +278,6 @@ def _at(cells: Sequence[Any], n: Any) -> Any:
         ordered = sorted(cells, key=lambda cell: int(cell.n))
         return ordered[0] if n == "least" else ordered[-1]
     return next((cell for cell in cells if cell.n == n), None)
-
-
-def _middle(ratios: Sequence[float]) -> float | None:
-    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None
 
 
 def _called(cell: Cell, of: Taken, other: Taken) -> str:

@@ -29,9 +29,7 @@ from pathlib import Path
 
 from fairlead import machine
 from fairlead.lab.isolation.stop import Stop
-
-NOISY = 0.10
-"""The foreign share above which a sample is tried again."""
+from fairlead.record.sample import DISTURBED
 
 WINDOW_S = 0.5
 SPIN_STEPS = 100_000
@@ -163,13 +161,13 @@ class Meter:
         return None if since is None else self._share(since, now)
 
     def wait_for_quiet(self, limit_s: float, stop: Stop) -> None:
-        """Wait until others take less than ``NOISY``, for ``limit_s`` seconds at most, or until stopped."""
+        """Wait until others take less than ``DISTURBED``, for at most ``limit_s`` seconds, or a stop."""
         deadline = time.monotonic() + limit_s
         while time.monotonic() < deadline:
             before = self._read(self._cpus)
             stopped = stop.wait(_PATIENCE_STEP_S)
             now = self._read(self._cpus)
-            if stopped or before is None or now is None or self._share(before, now) < NOISY:
+            if stopped or before is None or now is None or self._share(before, now) < DISTURBED:
                 return
 
     def _share(self, since: Reading, now: Reading) -> float:

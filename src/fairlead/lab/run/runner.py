@@ -19,13 +19,13 @@ from fairlead.lab.catalogue import registry
 from fairlead.lab.catalogue.identify import identify
 from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.lab.isolation import subprocess_runner
-from fairlead.lab.isolation.other_load import NOISY, Meter
+from fairlead.lab.isolation.other_load import Meter
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run.measure import measure
 from fairlead.lab.run.plan import FILE_NAME, REQUEST_NAME, Plan
 from fairlead.lab.run.sampling import PlannedCell, PlannedSample, SampleOrder
 from fairlead.record import results
-from fairlead.record.sample import Sample
+from fairlead.record.sample import DISTURBED, Sample
 
 ATTEMPTS = 3
 """How often one sample is tried at most when others disturb it."""
@@ -270,7 +270,7 @@ class _Run:
         assert first is not None, "only a stop ends an attempt without a sample"
         best, thrown_back = first, 0
         began_s = self._clock()
-        while thrown_back + 1 < ATTEMPTS and best.status == "ok" and (best.foreign_share or 0.0) > NOISY:
+        while thrown_back + 1 < ATTEMPTS and best.status == "ok" and (best.foreign_share or 0.0) > DISTURBED:
             spare_s = self._retries_left_s - (self._clock() - began_s) - (first.elapsed_s or 0.0)
             if spare_s <= 0:
                 break
@@ -279,7 +279,7 @@ class _Run:
             if again is None:
                 break
             thrown_back += 1
-            if again.status == "ok" and (again.foreign_share or 0.0) <= NOISY:
+            if again.status == "ok" and (again.foreign_share or 0.0) <= DISTURBED:
                 best = again
         if thrown_back:
             self._retries_left_s -= self._clock() - began_s
