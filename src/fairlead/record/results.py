@@ -24,7 +24,9 @@ from fairlead.record.sample import Sample, parse
 FILE_NAME = "samples.jsonl"
 """The name of the results file in a run directory."""
 
-FINGERPRINT = ("hostname", "machine", "processor", "kernel", "cores", "affinity", "quota", "policy")
+FINGERPRINT = (
+    "hostname", "machine", "processor", "kernel", "cores", "affinity", "quota", "policy", "beside",
+)  # fmt: skip
 """The keys of a sample's environment that make its numbers comparable. The others (load, yield probe,
 fairlead's version ...) may change from one sample to the next without starting a cell anew."""
 

@@ -194,13 +194,14 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One of the two times that a ratio is about."""
+    """One of the two times, or values of a metric, that a ratio is about."""
 
     what: str
     """Which variant, or which n where that is all they differ in: "beside nothing", "2 threads"."""
     n: int
     median: float
     """Of the rounds that the ratio is of."""
+    unit: Unit = "s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -149,7 +149,14 @@ def test_cases_have_what_is_their_own_and_share_the_rest(tmp_path: Path) -> None
 
 
 def test_cases_have_variants_parameters_claims_and_work_of_their_own(tmp_path: Path) -> None:
-    claim = {"topic": "t", "of": {}, "over": {}, "more_than": 1, "says": "a", "otherwise": "b"}
+    claim = {
+        "topic": "t {case}",
+        "of": {},
+        "over": {},
+        "more_than": 1,
+        "says": "{title}: a",
+        "otherwise": "b",
+    }
     own = {
         **WAYS["cases"]["a-b"],
         "parameters": {"steps": {"default": 2, "choices": [1, 2, 4], "help": "how far"}},
@@ -160,7 +167,8 @@ def test_cases_have_variants_parameters_claims_and_work_of_their_own(tmp_path: P
     changes = {**WAYS, "cases": {"a-b": own, "c": "C"}, "claims": [claim], "variants": variants}
     first, second = registry.load(declare(tmp_path, **changes)).cases.values()
     assert list(first.parameters) == ["case", "method", "steps"]
-    assert [one.topic for one in first.claims] == ["t", "own"]
+    assert [one.topic for one in first.claims] == ["t a-b", "own"]
+    assert [one.says for one in (*first.claims, *second.claims)] == ["A and b: a", "A and b: a", "C: a"]
     assert first.calibrated == registry.Calibration(parameter="steps", seconds=0.5)
     assert [one.label for one in first.variants] == [""]
     assert ([one.label for one in second.variants], second.calibrated) == (["", "c only"], None)
@@ -506,6 +514,20 @@ def test_select_takes_ids_families_and_patterns_each_once() -> None:
     assert registry.select(["square.mutex", "square.mutex"]) == [mutex]
     assert registry.select(["square.mutex", "square"])[0] == mutex
     assert len(registry.select(["square.mutex", "square"])) == len(squares)
+
+
+def test_select_takes_a_case_of_a_users_file(tmp_path: Path) -> None:
+    file = declare(tmp_path, **CASES)
+    try:
+        assert [one.id for one in registry.select([str(file)])] == [
+            "group.one-thing-a-b",
+            "group.one-thing-c",
+        ]
+        assert [one.id for one in registry.select([f"{file}:c"])] == ["group.one-thing-c"]
+        with pytest.raises(UsageError, match=r"has no case 'a-c' \(did you mean a-b\?\): it has a-b, c"):
+            registry.select([f"{file}:a-c"])
+    finally:
+        registry.catalogue.cache_clear()
 
 
 @pytest.mark.parametrize(

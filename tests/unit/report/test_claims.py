@@ -13,10 +13,13 @@ from typing import Any
 
 import pytest
 import summaries
-from samples import sample
+from samples import planned, sample
 
 from fairlead.lab.analysis.summarise import summarise
 from fairlead.lab.catalogue import registry
+from fairlead.lab.catalogue.declared import Declared
+from fairlead.lab.run.questions import Question
+from fairlead.lab.run.sampling import PlannedCell
 from fairlead.record.sample import Sample
 from fairlead.record.summary import Claim, Summary
 from fairlead.report.common import names
@@ -181,6 +184,32 @@ def test_claims_are_open_contrary_or_none_where_the_samples_say_so() -> None:
     assert claim.value == pytest.approx(4, rel=0.02)
     assert [side.what for side in claim.sides] == ["4 threads", "1 thread"]
     assert summarise([]).claims == ()
+
+
+def test_claim_about_a_metric_compares_that_in_its_unit_with_another_way_or_another_metric() -> None:
+    claim = Declared(topic="", says="more", otherwise="no more", more_than=2, metric="peak_kb")
+    declared = (
+        replace(claim, topic="a", of={"method": "threads"}, over={"method": "sequential"}),
+        replace(claim, topic="b", of={"method": "threads"}, over_metric="gil_share"),
+    )
+    known = {"party.fib": replace(registry.catalogue()["party.fib"], claims=declared)}
+    taken = [
+        *party("sequential", 1.0, peak_kb=10_000, gil_share=20_000),
+        *party("threads", 1.0, peak_kb=30_000, gil_share=20_000),
+    ]
+    first, second = summarise(taken, catalogue=known).claims
+    assert (first.value, second.value) == pytest.approx((3.0, 1.5))
+    assert [one.text for one in (first, second)] == ["more", "no more, or by less than 100 %"]
+    assert claims.sides(first) == "29.3 MiB / 9.77 MiB"
+    cells = [
+        PlannedCell(planned("party.fib"), 16, {one.round: one for one in side})
+        for side in (taken[:6], taken[6:])
+    ]
+    assert Question(tuple(cells), "ratio").width() == 0, "the times wiggle together"
+    doubled = replace(taken[0], details={"metrics": {"peak_kb": 20_000}})
+    cells[0].samples[0] = doubled
+    assert Question(tuple(cells), "ratio").width() == 0
+    assert Question(tuple(cells), "ratio", metric="peak_kb").width() > 0
 
 
 def test_slow_drift_is_in_both_times_of_a_round_and_not_in_their_ratio() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from fairlead.lab.analysis.statistics import paired
 from fairlead.lab.catalogue.declared import Declared
-from fairlead.record.summary import Cell, Claim, Published, Reference, Series, Side, Subject, Verdict
+from fairlead.record.summary import Cell, Claim, Published, Reference, Series, Side, Subject, Unit, Verdict
 
 ANY_OF_GROUP = "experiment"
 """The key of a side that names another experiment than the one that declares the claim."""
@@ -36,8 +36,11 @@ class Taken:
     metrics: Mapping[str, Mapping[int, Mapping[int, float]]]
     """Of each metric and n: the value of each round."""
 
-    def by_round(self, cell: Cell) -> dict[int, float]:
-        """The times of a cell by round; of two of one round, as of two runs put together, the last."""
+    def by_round(self, cell: Cell, metric: str = "") -> dict[int, float]:
+        """The times of a cell by round, or the values of a metric; of two of one round, as of two runs put
+        together, the last."""
+        if metric:
+            return dict(self.metrics.get(metric, {}).get(cell.n, {}))
         return dict(zip(cell.rounds, cell.values, strict=True))
 
 
@@ -126,20 +129,20 @@ def _ratio(name: str, declared: Declared, taken: Sequence[Taken]) -> Claim | Non
     first, second = cells
     if first is second and not declared.over_metric:
         return None  # of a series with one size the least and the greatest are the same
-    a = one.by_round(first)
+    a = one.by_round(first, declared.metric)
+    b = other.by_round(second, declared.over_metric or declared.metric)
     if declared.over_metric:
-        b = dict(one.metrics.get(declared.over_metric, {}).get(first.n, {}))
         title = next(m.title for m in one.subject.metrics if m.name == declared.over_metric)
         whats = (_called(first, one, one), title)
     else:
-        b = other.by_round(second)
         whats = (_called(first, one, other), _called(second, other, one))
     common = sorted(a.keys() & b.keys())
     ratios = [a[number] / b[number] for number in common]
     found = paired(ratios)
+    unit: Unit = next((m.unit for m in one.subject.metrics if m.name == declared.metric), "s")
     # of the rounds that the ratio is of: one side may have been measured in others as well, for another claim
     sides = tuple(
-        Side(what=what, n=cell.n, median=median(times[number] for number in common))
+        Side(what=what, n=cell.n, median=median(times[number] for number in common), unit=unit)
         for what, cell, times in zip(whats, (first, second), (a, b), strict=True)
         if common
     )

@@ -25,8 +25,10 @@ class Declared:
     the series. ``n`` is a number, "least" or "greatest"; without it, the greatest n that both sides have."""
     over: dict[str, Any] = field(default_factory=dict)
     """Parameters of the series that it is divided by."""
+    metric: str = ""
+    """The metric that is divided on both sides, in place of the time."""
     over_metric: str = ""
-    """A time among the metrics of the same sample that is divided by, in place of ``over``."""
+    """A metric of the same sample that is divided by, in place of ``over``."""
     main: bool = True
     """Whether it stands in the short report; the others are shown with the tables."""
 

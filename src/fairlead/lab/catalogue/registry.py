@@ -38,8 +38,8 @@ SPEED_UP = Metric(name="speed_up", title="speed-up", unit="ratio")
 """What an experiment with a ``base`` is given besides its own metrics; ``ranking.sped_up`` fills it in."""
 
 _OPTIONAL = (
-    "variants", "schedule", "needs", "smallest", "metrics", "value", "growth", "cases", "ways", "base", "claims",
-    "calibrated",
+    "variants", "schedule", "needs", "smallest", "metrics", "value", "growth", "cases", "ways", "base",
+    "claims", "calibrated",
 )  # fmt: skip
 KEYS = (*checks.TEXTS, "parameters", "sizes", "timeout_s", *_OPTIONAL)
 OF_A_CASE = ("title", "question", "explanation", "sizes", "parameters", "claims", "calibrated")
@@ -198,7 +198,8 @@ def select(ids: Sequence[str]) -> list[Experiment]:
     A word is an id ("square.mutex"), a family or a pattern of one ("square", "square.*"), the part of ids
     that several have in common ("models.io"), a document ("document:square"), whose experiments have no
     other variants and sizes than it shows, or the path of a file ("./my_scaling.py"), which is added to
-    the catalogue. No words at all name the whole catalogue.
+    the catalogue; behind it one of its cases ("./my_pools.py:start"). No words at all name the whole
+    catalogue.
 
     Raises:
         UsageError: a word that names none, or a file that is no experiment.
@@ -215,8 +216,8 @@ def select(ids: Sequence[str]) -> list[Experiment]:
             continue
         family = word.removesuffix(".*") + "."
         found = (
-            add(Path(word))
-            if word.endswith(".py")
+            of_file(word)
+            if is_file(word)
             else [known[word]]
             if word in known
             else [e for e in known.values() if e.id.startswith((family, word + "-"))]
@@ -229,6 +230,26 @@ def select(ids: Sequence[str]) -> list[Experiment]:
             raise UsageError(f"unknown experiment {word!r}{near}: `fairlead lab list` shows all")
         chosen.update((experiment.id, experiment) for experiment in found)
     return list(chosen.values())
+
+
+def is_file(word: str) -> bool:
+    """Whether a word names a user's file, or a case of it."""
+    return word.partition(":")[0].endswith(".py")
+
+
+def of_file(word: str) -> list[Experiment]:
+    """The experiments of a user's file, or the one of its case that is named behind it.
+
+    Raises:
+        UsageError: it is no experiment, or has no such case.
+    """
+    path, _, case = word.partition(":")
+    found = add(Path(path))
+    cases = {str(one.parameters["case"].default): one for one in found if "case" in one.parameters}
+    if case and case not in cases:
+        near = checks.did_you_mean(case, cases)
+        raise UsageError(f"{path} has no case {case!r}{near}: it has {', '.join(cases) or 'none'}")
+    return [cases[case]] if case else found
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
@@ -335,14 +356,22 @@ def _experiment(path: Path, declared: dict[str, Any]) -> Experiment:
     first = next(iter(cases.values()))
     return replace(
         _one(path, {**first, **declared}),
-        cases={case: _case(path, case, _with_its_own(declared, own)) for case, own in cases.items()},
+        cases={case: _case(path, case, _with_its_own(declared, case, own)) for case, own in cases.items()},
     )
 
 
-def _with_its_own(declared: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+def _with_its_own(declared: dict[str, Any], case: str, own: dict[str, Any]) -> dict[str, Any]:
     parameters = declared.get("parameters", {}) | own.get("parameters", {})
-    claims = [*declared.get("claims", []), *own.get("claims", [])]
+    title = own.get("title", declared.get("title"))
+    claims = [
+        {key: _filled(text, case, title) for key, text in claim.items()}
+        for claim in (*declared.get("claims", []), *own.get("claims", []))
+    ]
     return {**declared, **own, "parameters": parameters, "claims": claims}
+
+
+def _filled(text: Any, case: str, title: Any) -> Any:
+    return text.replace("{case}", case).replace("{title}", str(title)) if isinstance(text, str) else text
 
 
 def _case(path: Path, case: str, declared: dict[str, Any]) -> Experiment:

@@ -28,8 +28,10 @@ class Question:
     cells: tuple[PlannedCell, ...]
     kind: str
     """"ratio" (of the first cell over the second), "exponent", or "time" (of each by itself)."""
+    metric: str = ""
+    """What it is about in place of the time."""
     over_metric: str = ""
-    """Of the first cell, what its time is divided by in place of the second cell's."""
+    """Of the first cell, what is divided by in place of the second cell's."""
     main: bool = False
     """Whether it is that of a claim of the short report."""
 
@@ -47,7 +49,7 @@ class Question:
         """Of the interval, as a logarithm; infinite without one."""
         from fairlead.lab.analysis.statistics import half_width  # needs numpy, which not every command does
 
-        rounds = [self._values(cell) for cell in self.cells]
+        rounds = [self._values(cell, self.metric) for cell in self.cells]
         common = sorted(set.intersection(*(set(one) for one in rounds)))
         match self.kind:
             case "ratio" if self.over_metric:
@@ -135,4 +137,4 @@ def _question(
     pair = claims.cells_of(declared, of, of if declared.over_metric else side(declared.over))
     if pair is not None and (declared.over_metric or pair[0] is not pair[1]):
         cells = (pair[0],) if declared.over_metric else pair
-        yield Question(cells, "ratio", declared.over_metric, declared.main)
+        yield Question(cells, "ratio", declared.metric, declared.over_metric, declared.main)

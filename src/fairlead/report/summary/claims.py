@@ -53,7 +53,7 @@ def ours(claim: Claim) -> str:
 
 def sides(claim: Claim) -> str:
     """The two times: "5.90 ms / 139 us"."""
-    return " / ".join(units.seconds(side.median) for side in claim.sides)
+    return " / ".join(units.metric(side.median, side.unit) for side in claim.sides)
 
 
 def named_sides(claim: Claim) -> str:
@@ -62,7 +62,7 @@ def named_sides(claim: Claim) -> str:
 
 
 def named(side: Side) -> str:
-    return f"{units.seconds(side.median)} ({names.clean(side.what)})"
+    return f"{units.metric(side.median, side.unit)} ({names.clean(side.what)})"
 
 
 def published(claim: Claim) -> str:
@@ -133,12 +133,13 @@ def tally(claims: Sequence[Claim]) -> str:
 def machine(summary: Summary) -> str:
     """What was measured on what and when, in one line."""
     there = summary.environment
-    cores = there.get("cores")
+    cores, beside = there.get("cores"), there.get("beside")
     parts = [
         names.value(there.get("processor")) if there.get("processor") else names.value(there.get("machine")),
         f"{cores} core{'s' * (cores != 1)}" if cores else "",
         f"quota {there['quota']:g} cores" if isinstance(there.get("quota"), int | float) else "",
         names.value(there.get("kernel")) if there.get("kernel") else "",
+        f"beside {names.value(beside)} busy process{'es' * (beside != 1)}" if beside else "",
     ]
     roster = names.Roster(summary.series)
     labels = [one.label for one in roster]

@@ -26,7 +26,7 @@ A summary is one object:
     exponents), ``rounds``
     (how many it rests on), ``threshold``, ``verdict`` ("settled", "open" or "contradicts the source"),
     ``falsified`` (what would show that it is wrong), ``sides`` (the two times of a ratio: ``what``, ``n``,
-    ``median`` in seconds of the same rounds), ``published`` (``label``, ``value``), ``note`` and ``main``.
+    ``median`` of the same rounds, ``unit``), ``published`` (``label``, ``value``), ``note`` and ``main``.
 ``conditions``
     What disturbed the run: ``other_load``, ``highest_load``, ``stolen`` (shares of the cores),
     ``throttled_s``, ``spin_s`` (a fixed piece of code's CPU time), ``speed_varied`` (of that), ``rejected``

@@ -58,6 +58,6 @@ def _bars(claim: Claim) -> str:
         )
         parts.append(
             f'<text class="time" x="{width + 8:.1f}" y="{top + _LABEL + 4 + _BAR / 2:g}">'
-            f"{units.seconds(side.median)}</text>"
+            f"{units.metric(side.median, side.unit)}</text>"
         )
     return "".join([*parts, "</svg>"])
