@@ -152,6 +152,7 @@ def _ratio(name: str, declared: Declared, taken: Sequence[Taken]) -> Claim | Non
         rounds=len(ratios),
         published=list(_published(declared, one, other)),
         sides=sides,
+        names=whats,
         n=first.n,
     )
 
@@ -229,6 +230,7 @@ def _claim(
     rounds: int,
     published: Sequence[Published],
     sides: tuple[Side, ...] = (),
+    names: tuple[str, ...] = (),
     n: int = 0,
     note: str | None = None,
 ) -> Claim:
@@ -240,7 +242,7 @@ def _claim(
         kind=declared.kind,
         experiment=name,
         interpreter=of.series.interpreter,
-        text=declared.said(above, ends, n),
+        text=declared.said(above, ends, n, *names),
         value=value,
         low=ends[0] if ends else None,
         high=ends[1] if ends else None,

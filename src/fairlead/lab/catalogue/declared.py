@@ -13,11 +13,12 @@ class Declared:
     """A claim as an experiment declares it."""
 
     topic: str
-    says: str
-    """The sentence when the value lies above the threshold; "{n}" in it is the size."""
-    otherwise: str
+    says: str = "{over} takes less time than {of}"
+    """The sentence when the value lies above the threshold; "{n}" in it is the size, "{of}" and "{over}" are
+    what the two sides are called."""
+    otherwise: str = "{over} takes no less time than {of}"
     """The sentence when it lies below."""
-    more_than: float
+    more_than: float = 1.1
     """The threshold."""
     kind: ClaimKind = "ratio"
     of: dict[str, Any] = field(default_factory=dict)
@@ -30,10 +31,12 @@ class Declared:
     main: bool = True
     """Whether it stands in the short report; the others are shown with the tables."""
 
-    def said(self, above: bool, ends: tuple[float, float] | None, n: int) -> str:
+    def said(
+        self, above: bool, ends: tuple[float, float] | None, n: int, of: str = "", over: str = ""
+    ) -> str:
         """The sentence of a value on this side of the threshold: a difference below it is told as small, and
         not as none."""
         text = self.says if above else self.otherwise
         if not above and self.kind == "ratio" and ends is not None and ends[0] > 1:
             text += f", or by less than {self.more_than - 1:.0%}".replace("%", " %")
-        return text.format(n=n)
+        return text.format(n=n, of=of, over=over)

@@ -42,7 +42,10 @@ _OPTIONAL = (
     "calibrated",
 )  # fmt: skip
 KEYS = (*checks.TEXTS, "parameters", "sizes", "timeout_s", *_OPTIONAL)
-OF_A_CASE = ("title", "question", "explanation", "sizes", "parameters", "claims", "calibrated")
+OF_A_CASE = (
+    "title", "question", "explanation", "size_name", "sizes", "growth", "parameters", "ways", "claims",
+    "calibrated",
+)  # fmt: skip
 """What a case may have of its own (parameters and claims besides the file's); the rest it shares with the
 other cases."""
 _CORES_OF = re.compile(r"\b(\d+) cores?\b")
@@ -332,17 +335,19 @@ def _experiment(path: Path, declared: dict[str, Any]) -> Experiment:
         checks.known("case of a variant", variant.get("cases", ()), list(cases))
     if not cases:
         return _one(path, declared)
+    made = {case: _case(path, case, _with_its_own(declared, own)) for case, own in cases.items()}
     first = next(iter(cases.values()))
-    return replace(
-        _one(path, {**first, **declared}),
-        cases={case: _case(path, case, _with_its_own(declared, own)) for case, own in cases.items()},
-    )
+    return replace(_one(path, {**first, **declared}), cases=made)
 
 
 def _with_its_own(declared: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     parameters = declared.get("parameters", {}) | own.get("parameters", {})
     claims = [*declared.get("claims", []), *own.get("claims", [])]
-    return {**declared, **own, "parameters": parameters, "claims": claims}
+    both = {**declared, **own, "parameters": parameters, "claims": claims}
+    if "ways" in own:
+        both["ways"] = declared["ways"]
+        parameters[both["ways"]] = {"default": own["ways"][0], "choices": own["ways"], "help": "by what"}
+    return both
 
 
 def _case(path: Path, case: str, declared: dict[str, Any]) -> Experiment:
