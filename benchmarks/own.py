@@ -47,13 +47,9 @@ def made(by):
     return eval(by if "(" in by else f"{by}()", {name: there})
 
 
-def ends(by, in_tasks=False):
-    """put and get of a new queue or channel, for threads or for tasks."""
-    return ends_of(by, made(by), in_tasks)
-
-
-def ends_of(by, line, in_tasks=False):
-    """The same of one that there is: a queue may have both for threads and for tasks."""
+def ends(by, in_tasks=False, line=None):
+    """put and get of a queue or channel, a new one unless it is given, for threads or for tasks."""
+    line = made(by) if line is None else line
     if isinstance(line, tuple):
         sender, receiver = line
         return (sender.send_async, receiver.receive_async) if in_tasks else (sender.send, receiver.receive)

@@ -100,8 +100,8 @@ EXPERIMENT = {
             "question": "How does the time to cancel n tasks that wait, all at once, grow with n?",
             "explanation": (
                 "n tasks wait for a lock that is held, and all are cancelled. The time is CPU time of the "
-                "thread until the last has ended. Who leaves a queue must be found in it: by a walk, that is "
-                "n steps for each of n; by its place, one."
+                "thread until the last has ended. A task that leaves a queue must be found in it: by a walk, "
+                "that is n steps for each of n; by its place, one."
             ),
             "size_name": "tasks",
             "sizes": {

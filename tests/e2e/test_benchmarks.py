@@ -39,16 +39,6 @@ LONG = [
     ("gil_cpu_threads.py", "--threads 2 --work json", WAYS, "CPU s"),
     ("gil_endpoint.py", "", {"C call", "convoy", "1,000 threads"}, "worst ms"),
     ("gil_pair.py", "", {"stock", "counting", "recording", "scheduled"}, "pair ns"),
-    ("sync_rwlock.py", "--only=alone", {"readers first", "writers first", "fairlead"}, "CPU ns"),
-    ("sync_waits.py", "--only=with", {"off", "detecting"}, "CPU ns"),
-    ("sync_rate.py", "--only='free, a thread'", {"lock and sleep", "fairlead"}, "CPU ns"),
-    ("sync_select.py", "--only='turns of tasks'", {"asyncio.wait", "fairlead"}, "CPU ns"),
-    ("sync_channels.py", "--only=pair", {"queue.Queue", "fairlead"}, "CPU ns"),
-]
-BRIEF = [
-    ("sync_queue.py", "--only 'to tasks'", {"asyncio.Queue", "fairlead", "fairlead fair"}, "CPU ns"),
-    ("sync_fairness.py", "", {"threading.Lock", "fairlead", "fairlead fair"}, "longest, ms"),
-    ("sync_shared.py", "--only=pair", {"multiprocessing.Lock", "fairlead"}, "CPU ns"),
 ]
 WITH_JOBLIB = pytest.param(
     *("pools_joblib.py", "", {"loky", "fairlead"}, "seconds"),
@@ -58,7 +48,7 @@ WITH_JOBLIB = pytest.param(
 
 @pytest.mark.parametrize(
     ("script", "arguments", "modes", "figure"),
-    [*BRIEF, *(pytest.param(*one, marks=pytest.mark.long) for one in LONG), WITH_JOBLIB],
+    [*(pytest.param(*one, marks=pytest.mark.long) for one in LONG), WITH_JOBLIB],
 )
 def test_benchmark_measures_every_row_in_every_mode(
     tmp_path: Path, script: str, arguments: str, modes: set[str], figure: str
@@ -89,7 +79,7 @@ def test_own_experiment_measures_each_way_or_gives_the_reason_why_not(case: regi
     environment["PYTHONPATH"] = str(registry.DIRECTORY)
     name = case.parameters["case"].default
     for way in case.parameters[case.subject.ways].choices:
-        params = {"n": max(8, case.smallest), "case": name, case.subject.ways: way}
+        params = {"n": case.sizes["quick"][0], "case": name, case.subject.ways: way}
         done = python(case.path, json.dumps(params), env=environment)
         assert (done.returncode, done.stderr) == (0, ""), way
         result = json.loads(done.stdout)
