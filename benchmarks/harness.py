@@ -25,9 +25,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from fairlead.lab.analysis.statistics import LEVEL, paired
 from fairlead.lab.isolation import other_load
 from fairlead.lab.run.environment import processor
+from fairlead.measure.ratio import LEVEL, paired
 
 SUBJECTS = Path(__file__).parent / "subjects"
 FIGURES = dict[str, float]
@@ -140,14 +140,15 @@ def server_arguments(doc: str, *, rounds: int) -> argparse.ArgumentParser:
 
 
 def origin() -> str:
-    """What a kept result begins with: machine, kernel, date, and the commit that was measured."""
+    """What a kept result begins with: machine, kernel, date, the commit that was measured, interpreter."""
     described = subprocess.run(
         ["git", "describe", "--always", "--dirty"],
         cwd=Path(__file__).parent, capture_output=True, text=True, check=False,
     )  # fmt: skip
     commit = described.stdout.strip() or "unknown"
     machine = f"{os.cpu_count()} cores of {processor()}"
-    return f"{machine}; {platform.system()} {platform.release()}; {date.today()}; commit {commit}"
+    where = f"{machine}; {platform.system()} {platform.release()}; {date.today()}; commit {commit}"
+    return f"{where}; {platform.python_implementation()} {platform.python_version()}"
 
 
 def run(question: str, rows: Sequence[Row], options: argparse.Namespace, **facts: Any) -> list[Sample]:

@@ -28,13 +28,13 @@ def ran(script: str, *arguments: object, cwd: Path | None = None) -> str:
 
 WAYS = {"stock", "interval", "fairlead"}
 LONG = [
-    ("gil_echo.py", "", WAYS | {"floor 0.3", "process"}, "p99 us"),
-    ("gil_open_loop.py", "", WAYS, "requests/s"),
+    ("gil_echo.py", "", WAYS | {"floor 0.3", "process", "2 workers"}, "p99 us"),
+    ("gil_open_loop.py", "", WAYS | {"2 workers"}, "requests/s"),
     ("gil_calibration.py", "", WAYS, "requests/s"),
     ("gil_stalls.py", "", WAYS, "max, ms"),
     ("gil_handing.py", "", WAYS, "hops/s"),
     ("gil_beside.py", "--kinds nap+stat --recorded", WAYS | {"recorded"}, "calls/s"),
-    ("gil_servers.py", "--only asyncio", WAYS | {"alone", "priority io"}, "p99 us"),
+    ("gil_servers.py", "--only asyncio", WAYS | {"alone", "priority io", "2 workers"}, "p99 us"),
     ("gil_squares.py", "--squares mutex", WAYS, "seconds"),
     ("gil_cpu_threads.py", "--threads 2 --work json", WAYS, "CPU s"),
     ("gil_endpoint.py", "", {"C call", "convoy", "1,000 threads"}, "worst ms"),

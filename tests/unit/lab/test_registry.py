@@ -246,9 +246,9 @@ def test_references_are_the_rows_beside_the_file_by_variant_label_and_metric(tmp
     )
     grown, memory, *either = registry.load(declare(tmp_path)).subject.references
     assert grown.points == ((10, 1.0), (100, 100.0))
-    assert grown.exponent == pytest.approx(2.0)
+    assert grown.exponent([10, 20, 100]) == pytest.approx(2.0)
     assert grown.variant == {"work": "bee", "cores": 1}
-    assert (memory.points, memory.exponent, memory.variant) == (((0, 4096.0),), None, {})
+    assert (memory.points, memory.exponent([1, 2]), memory.variant) == (((0, 4096.0),), None, {})
     assert (memory.metric, memory.unit) == ("max_rss_kb", "KiB")
     assert [one.variant for one in either] == [{"cores": "all"}, {"cores": 2}]
     assert {one.points for one in either} == {((0, 3.0),)}

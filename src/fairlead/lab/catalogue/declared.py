@@ -28,6 +28,8 @@ class Declared:
     """Parameters of the series that it is divided by."""
     over_metric: str = ""
     """A time among the metrics of the same sample that is divided by, in place of ``over``."""
+    metric: str = ""
+    """A metric of both samples that is divided in place of their times."""
     main: bool = True
     """Whether it stands in the short report; the others are shown with the tables."""
 

@@ -34,7 +34,7 @@ def _curve(claim: Claim, summary: Summary, roster: names.Roster) -> str:
     )
     if subject is None or series is None:
         return ""
-    data = curves.panel("claim", subject, [series], roster)
+    data = curves.panel(subject, [series], roster)
     return plot.svg(data, claims.sentence(claim)) if data else ""
 
 
@@ -58,6 +58,6 @@ def _bars(claim: Claim) -> str:
         )
         parts.append(
             f'<text class="time" x="{width + 8:.1f}" y="{top + _LABEL + 4 + _BAR / 2:g}">'
-            f"{units.seconds(side.median)}</text>"
+            f"{units.metric(side.median, side.unit)}</text>"
         )
     return "".join([*parts, "</svg>"])
