@@ -16,7 +16,7 @@ LAB ?= square.mutex cured.mutex gil.convoy gil.countdown gil.thread-cost \
   models.io-sequential models.io-threads models.io-async \
   models.cpu-sequential models.cpu-threads models.cpu-process-pool party.fib
 
-.PHONY: help policy upstream lab cluster-demo examples companions builds test test-native test-python test-all test-timing test-nightly shake mutants regrtest peers wheels test-wheel site test-site lint sanitize clean
+.PHONY: help policy truth upstream lab cluster-demo examples companions builds test test-native test-python test-all test-timing test-nightly shake mutants regrtest peers wheels test-wheel site test-site lint sanitize clean
 .DELETE_ON_ERROR:
 
 help:  ## say what there is
@@ -71,6 +71,9 @@ judge: $(VENV)/.installed $(VENV)/.test  ## a hundred programs with one trouble 
 
 policy: $(VENV)/.installed  ## the GIL's policy against stock and a short switch interval, in the simulator (minutes)
 	$(VENV)/bin/python benchmarks/gil_policy_matrix.py --foreign 0,2
+
+truth: $(VENV)/.installed  ## the lab's verdicts on 5,000 claims of known truth: how often right, how often an interval holds (five minutes)
+	$(VENV)/bin/python tools/lab_truth.py $(TRUTH)
 
 # UPSTREAM=--quick is a smoke run; UPSTREAM_BUILD and CPYTHON: see upstream/variants.py
 upstream: $(VENV)/.installed  ## CPython with the patches of upstream/: build, measure, predict, test, write the tables (long)

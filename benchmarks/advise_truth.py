@@ -56,8 +56,8 @@ WAITS: tuple[Place, ...] = (ALONE, ("threads", 8), ("threads", 64), ("processes"
 LOOPS: tuple[Place, ...] = (ALONE, ("async", 32), ("async", 128))
 
 PROGRAMS = (
-    Program("primes", "[20_000] * 100", COMPUTES),
-    Program("steps", "range(100_000, 104_000)", COMPUTES),
+    Program("primes", "[20_000] * 60", COMPUTES),
+    Program("steps", "range(100_000, 102_000)", COMPUTES),
     Program("tailed", "range(300)", COMPUTES),
     Program("addresses", "range(200)", COMPUTES),
     Program("records", "range(120)", COMPUTES),
@@ -73,7 +73,7 @@ PROGRAMS = (
     Program("short_sum", "range(50)", COMPUTES),
     Program("predicted", "range(300)", COMPUTES),
     Program("remembered", "range(300)", COMPUTES),
-    Program("counted", "PARTS", COMPUTES),
+    Program("counted", "parts()", COMPUTES),
     Program("expanded", "[400_000] * 40", COMPUTES),
     Program("summed", "range(200)", COMPUTES),
 )

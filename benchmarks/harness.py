@@ -25,9 +25,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from fairlead.lab.analysis.statistics import LEVEL, paired
 from fairlead.lab.isolation import other_load
 from fairlead.lab.run.environment import processor
+from fairlead.measure.ratio import LEVEL, paired
 
 SUBJECTS = Path(__file__).parent / "subjects"
 FIGURES = dict[str, float]
@@ -123,15 +123,10 @@ class Row:
     """Modes of which other numbers of rounds are taken than `--rounds` says."""
 
 
-def peer_arguments(doc: str, *, rounds: int) -> argparse.ArgumentParser:
+def arguments(doc: str, *, rounds: int) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=doc.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--foreign", type=int, default=0, help="busy processes beside, on the same cores")
-    return parser
-
-
-def arguments(doc: str, *, rounds: int) -> argparse.ArgumentParser:
-    parser = peer_arguments(doc, rounds=rounds)
     parser.add_argument("--quick", action="store_true", help="a smoke run: figures mean nothing")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples there")
     return parser
@@ -145,14 +140,15 @@ def server_arguments(doc: str, *, rounds: int) -> argparse.ArgumentParser:
 
 
 def origin() -> str:
-    """What a kept result begins with: machine, kernel, date, and the commit that was measured."""
+    """What a kept result begins with: machine, kernel, date, the commit that was measured, interpreter."""
     described = subprocess.run(
         ["git", "describe", "--always", "--dirty"],
         cwd=Path(__file__).parent, capture_output=True, text=True, check=False,
     )  # fmt: skip
     commit = described.stdout.strip() or "unknown"
     machine = f"{os.cpu_count()} cores of {processor()}"
-    return f"{machine}; {platform.system()} {platform.release()}; {date.today()}; commit {commit}"
+    where = f"{machine}; {platform.system()} {platform.release()}; {date.today()}; commit {commit}"
+    return f"{where}; {platform.python_implementation()} {platform.python_version()}"
 
 
 def run(question: str, rows: Sequence[Row], options: argparse.Namespace, **facts: Any) -> list[Sample]:
@@ -238,41 +234,6 @@ def _report(row: Row, samples: list[Sample]) -> None:
         if values:
             what = f"{target.mode}: {target.figure}" + target.reference()
             print(f"  {target.verdict(values):<6} {what:<40} {spread(values)}   must be {target}")
-
-
-def peers(
-    questions: dict[str, dict[str, Callable[[int], float]]],
-    options: argparse.Namespace,
-    *,
-    size: int,
-    warm_up: int,
-) -> None:
-    """Candidates that give nanoseconds of CPU time, in this process; they take turns, round by round.
-
-    Each round's ratio is taken to the question's first candidate in the same round. Printed are the median
-    time, the median ratio, and the lowest and highest ratio of any round.
-    """
-    version = f"{sys.implementation.name} {platform.python_version()}"
-    print(f"{origin()}\n{version}, {options.rounds} rounds of {size}{_beside(options)}")
-    for question, candidates in questions.items():
-        times: dict[str, list[float]] = {name: [] for name in candidates}
-        foreign: list[float | None] = []
-        for take in candidates.values():
-            take(warm_up)
-        with cpu_bound_process(options.foreign):
-            for _ in range(options.rounds):
-                METER.begin()
-                for name, take in candidates.items():
-                    times[name].append(take(size))
-                foreign.append(METER.end())
-        reference = next(iter(times.values()))
-        print(f"\n{question}{_remark(foreign)}")
-        for name, each in times.items():
-            ratios = [mine / theirs for mine, theirs in zip(each, reference, strict=True)]
-            print(
-                f"  {name:22} {median(each):7.1f} ns   x{median(ratios):.2f}"
-                f"  ({min(ratios):.2f} to {max(ratios):.2f})"
-            )
 
 
 @dataclass(frozen=True)

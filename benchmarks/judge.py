@@ -137,7 +137,7 @@ def main() -> None:
     names = [name for name in options.only.split(",") if name]
     programs = [one for one in corpus() if not names or one.name in names or one.file.stem in names]
     verdicts: list[Verdict] = []
-    print(f"{origin()}; CPython {sys.version.split()[0]}, {options.foreign} busy processes beside it")
+    print(f"{origin()}, {options.foreign} busy processes beside it")
     with contextlib.ExitStack() as stack:
         directory = options.keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         directory.mkdir(exist_ok=True)

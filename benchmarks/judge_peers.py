@@ -255,7 +255,7 @@ def main() -> None:
         parser.add_argument("--seconds", type=float, default=1.5)
         options = parser.parse_args()
         found, missing = tools()
-        print(f"{origin()}; CPython {sys.version.split()[0]}")
+        print(origin())
         cost(found, options.rounds, options.seconds)
         compare(found)
         for name in missing:

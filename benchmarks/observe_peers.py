@@ -28,6 +28,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from harness import origin
 from truth_programs import figures_of
 
 from fairlead.gil.analysis.analyse import analyse
@@ -206,6 +207,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--pythons", default=sys.executable)
     options = parser.parse_args()
+    print(origin())
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for python in options.pythons.split(","):
         compare(python, options.seconds, options.rounds)

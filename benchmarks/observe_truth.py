@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from harness import origin
 from truth_programs import NAMES, figures_of
 
 from fairlead.gil.analysis.analyse import analyse
@@ -90,6 +92,9 @@ def main() -> None:
     parser.add_argument("--programs", default=",".join(NAMES))
     options = parser.parse_args()
     heads = ("known", "own", "counted", "error", "recorded", "error")
+    print(
+        f"{origin()}\nPython {platform.python_version()}, {options.rounds} rounds of {options.seconds:g} s\n"
+    )
     print(f"{'program':10} {'figure':20}" + "".join(f" {head:>8}" for head in heads))
     meter, worst, judged, foreign = Meter(), 0.0, 0, []
     for name in options.programs.split(","):

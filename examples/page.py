@@ -27,7 +27,12 @@ from markdown_format import formatted  # noqa: E402
 
 RESULTS = HERE / "results"
 PAGE = HERE.parent / "docs" / "reference" / "other-programs.md"
-MODES = ("stock", "interval", "fairlead")
+MODES = {
+    "stock": "stock",
+    "interval": "switch interval",
+    "fairlead": "fairlead",
+    "2 workers": "two worker processes under stock, where the server can start them",
+}
 UNHELPED = "long-c-call"
 TABLE = re.compile(r"<!-- (\w+) -->.*?<!-- end -->", re.DOTALL)
 
@@ -43,8 +48,7 @@ class Result:
         read = json.loads(path.read_text())
         self.samples: list[dict[str, Any]] = read["samples"]
         self.versions: Mapping[str, str] = read["versions"]
-        self.python: str = read["python"].split()[0]
-        self.cores: int = read["cores"]
+        self.origin: str = read["origin"]
         self.title = PROGRAMS[path.stem].title
 
     def values(self, figure: str, mode: str) -> list[float]:
@@ -58,9 +62,9 @@ class Result:
     def cell(self, figure: str, *, worst: bool = False) -> str:
         parts = []
         for mode in MODES:
-            values = self.values(figure, mode)
-            bracket = f"\u00a0[{show(max(values))}]" if worst and values else ""
-            parts.append(f"{show(median(values))}{bracket}" if values else "-")
+            if values := self.values(figure, mode):
+                bracket = f"\u00a0[{show(max(values))}]" if worst else ""
+                parts.append(f"{show(median(values))}{bracket}")
         return "\u00a0/ ".join(parts)  # a line breaks after a figure only
 
     def rows(self) -> Iterator[str]:
@@ -81,8 +85,16 @@ def results(directory: Path) -> dict[str, Result]:
 
 
 def table(found: Mapping[str, Result]) -> str:
+    """The rows of the programs, and below them where they were measured."""
     head = "| program | p50, ms | p99, ms [worst round] | requests/s | computing | other load |"
-    return "\n".join([head, "|---" * 6 + "|", *(row for result in found.values() for row in result.rows())])
+    lines = [head, "|---" * 6 + "|", *(row for result in found.values() for row in result.rows())]
+    origins: dict[str, list[str]] = {}
+    for name, result in found.items():
+        origins.setdefault(result.origin, []).append(name)
+    for origin, names in sorted(origins.items(), key=lambda one: -len(one[1])):
+        which = f"{', '.join(names)}: measured" if len(names) < len(found) / 2 else "Measured"
+        lines.append(f"\n{which} on {origin}.")
+    return "\n".join(lines)
 
 
 def written(directory: Path) -> str:
@@ -90,15 +102,19 @@ def written(directory: Path) -> str:
     quiet = results(directory)
     unhelped = quiet.pop(UNHELPED)
     some = next(iter(quiet.values()))
-    rounds = len(some.values("requests/s", MODES[0]))
+    rounds = len(some.values("requests/s", "stock"))
     turns = "1 round" if rounds == 1 else f"{rounds} rounds"
     versions = sorted(
         {f"{name}=={version}" for one in quiet.values() for name, version in one.versions.items()}
     )
     packages = textwrap.fill(" ".join(versions), 110, break_on_hyphens=False)
     said = (directory / f"{UNHELPED}.txt").read_text().strip()
+    shown = [
+        what for mode, what in MODES.items() if any(one.values("requests/s", mode) for one in quiet.values())
+    ]
     tables = {
-        "where": f"Python {some.python}, {some.cores} cores, {turns}, with\n\n```text\n{packages}\n```",
+        "cell": f"Each cell is: {' / '.join(shown)}.",
+        "where": f"{turns.capitalize()}, with\n\n```text\n{packages}\n```",
         "quiet": table(quiet),
         "foreign": table(results(directory / "foreign-2")),
         "unhelped": table({UNHELPED: unhelped}),

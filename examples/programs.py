@@ -31,6 +31,8 @@ class Program:
     beside: str = ""
     """A program that is started first, and is not scheduled: what the example talks to."""
     redis: bool = False
+    workers: str = ""
+    """The option by which the server itself starts two processes, if it can."""
 
 
 FLASK = "-m gunicorn --worker-class gthread --threads 8 --bind 127.0.0.1:{port} --chdir {apps}"
@@ -43,6 +45,7 @@ PROGRAMS = {
         ("gunicorn", "flask"),
         f"{FLASK} flask_app:app",
         Load(80, "/orders"),
+        workers="--workers 2",
     ),
     "waitress-flask": Program(
         "Flask under waitress (8 threads), two queries of 2 ms",
@@ -61,12 +64,14 @@ PROGRAMS = {
         ("uvicorn", "fastapi"),
         UVICORN,
         Load(80, "/orders"),
+        workers="--workers 2",
     ),
     "uvicorn-fastapi-async": Program(
         "FastAPI under uvicorn, asynchronous endpoint, two queries of 2 ms",
         ("uvicorn", "fastapi"),
         UVICORN,
         Load(80, "/orders-async"),
+        workers="--workers 2",
     ),
     "gunicorn-work": Program(
         "Flask under gunicorn, 2 ms of Python each, no computing thread",
@@ -74,6 +79,7 @@ PROGRAMS = {
         f"{FLASK} flask_app:app",
         Load(120, "/work"),
         cpu_threads=0,
+        workers="--workers 2",
     ),
     "uvicorn-work": Program(
         "FastAPI under uvicorn, synchronous endpoint, 2 ms of Python each, no computing thread",
@@ -81,6 +87,7 @@ PROGRAMS = {
         UVICORN,
         Load(120, "/work"),
         cpu_threads=0,
+        workers="--workers 2",
     ),
     "celery": Program(
         "Celery worker with a pool of 8 threads, tasks with two queries of 2 ms",

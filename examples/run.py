@@ -1,4 +1,5 @@
-"""Programs that others published, before and after: stock, a short switch interval and fairlead run in turns.
+"""Programs that others published, before and after: stock, a short switch interval, fairlead run and, of a
+server that can start two processes, those, in turns.
 
     python examples/run.py gunicorn-flask [--rounds 3] [--seconds 4] [--foreign 2]
     python examples/run.py long-c-call --record
@@ -67,17 +68,16 @@ class Example:
     """A program of the catalogue under load, in one mode after another."""
 
     def __init__(self, name: str, modes: dict[str, Way], options: argparse.Namespace) -> None:
-        self.name, self.modes, self.options = name, modes, options
+        self.name, self.options = name, options
         self.program: Program = PROGRAMS[name]
+        self.modes = {mode: way for mode, way in modes.items() if mode != "2 workers" or self.program.workers}
         self.environment = Environment()
         self.taken = 0
         self.steps = 0.0
 
     def row(self) -> Row:
         targets = [
-            Target("p99, ms", mode, of="stock", at_most=1.1)
-            for mode in self.modes
-            if mode not in ("stock", "interval")
+            Target("p99, ms", mode, of="stock", at_most=1.1) for mode in self.modes if mode == "fairlead"
         ]
         return Row(f"{self.name}: {self.program.title}", self.take, list(self.modes), targets)
 
@@ -178,7 +178,8 @@ class OneRun:
         variables = dict(self.variables)
         if "switch_interval" in self.way.settings:
             variables["EXAMPLE_SWITCH_INTERVAL"] = str(self.way.settings["switch_interval"])
-        command = [*self.way.command, self.python, *self.words(self.program.command)]
+        options = self.program.workers if "workers" in self.way.settings else ""
+        command = [*self.way.command, self.python, *self.words(f"{self.program.command} {options}")]
         load = self.program.load
         measures_itself = load.protocol == "python" and not load.program
         more = {"stdout": subprocess.PIPE} if measures_itself else {}
@@ -341,7 +342,7 @@ def main() -> None:
         return
     # A server's workers outlive it and become our children: else what they used would count as other load.
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    modes = ways()
+    modes = {**ways(), "2 workers": Way(settings={"workers": 2})}
     rows = [Example(name, modes, options).row() for name in names]
     packages = dict.fromkeys(package for name in names for package in PROGRAMS[name].packages)
     versions = environment.versions(list(packages))

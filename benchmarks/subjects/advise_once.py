@@ -11,11 +11,12 @@ import inspect
 import json
 import sys
 import time
-from typing import Any
+from typing import Any, cast
 
 import advise_programs
 
-from fairlead.pools import pool
+from fairlead import pools
+from fairlead.record.advice import NAMES, Kind
 
 
 class Caught:
@@ -31,10 +32,11 @@ class Caught:
             return str(error)
 
 
-def once(function: Any, items: list[Any], kind: str, workers: int) -> tuple[float, list[Any]]:
+def once(function: Any, items: list[Any], kind: Kind, workers: int) -> tuple[float, list[Any]]:
+    pool = getattr(pools, NAMES[kind], None)
     begin = time.perf_counter()
-    if kind != "sequential":
-        with pool(kind, workers) as made:  # type: ignore[call-overload]
+    if pool is not None:
+        with pool(workers) as made:
             results = list(made.map(function, items))
     elif inspect.iscoroutinefunction(function):
 
@@ -53,7 +55,7 @@ if __name__ == "__main__":
     seconds, results = once(
         Caught(function) if name == "flaky" else function,
         list(eval(expression, vars(advise_programs))),
-        kind,
+        cast(Kind, kind),
         int(workers),
     )
     mark = hashlib.sha256(repr([str(value)[:100] for value in results]).encode()).hexdigest()

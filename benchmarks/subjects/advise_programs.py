@@ -158,7 +158,9 @@ def remembered(number: int) -> int:
 
 # sends much
 
-PARTS = [bytes([number]) * 4_000_000 for number in range(40)]
+
+def parts() -> list[bytes]:
+    return [bytes([number]) * 4_000_000 for number in range(40)]
 
 
 def counted(part: bytes) -> int:

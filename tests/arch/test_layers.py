@@ -55,13 +55,13 @@ LAYERS: dict[str, set[str]] = {
     # measure, choose, show
     "lab.isolation": set(),
     "lab.catalogue": {"lab.isolation", "record"},
-    "lab.run": {"lab.analysis", "lab.catalogue", "lab.isolation", "record"},
-    "lab.analysis": {"lab.catalogue", "record"},
+    "lab.run": {"lab.analysis", "lab.catalogue", "lab.isolation", "measure", "record"},
+    "lab.analysis": {"lab.catalogue", "measure", "record"},
     "lab": {"lab.run", "lab.catalogue", "lab.isolation"},
     "lab.experiments": set(),
     "advice": {
         *("pools", "pools.engine", "pools.serialization", "pools.choose", "gil", "record"),
-        *("lab.run", "lab.analysis", "lab.catalogue", "lab.isolation"),
+        *("lab.run", "lab.analysis", "lab.catalogue", "lab.isolation", "measure"),
     },
     "report": set(),
     "report.common": {"record"},

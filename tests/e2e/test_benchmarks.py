@@ -11,6 +11,8 @@ import pytest
 from commands import python
 
 from fairlead.gil.observe.access import why_not
+from fairlead.lab.catalogue import registry
+from fairlead.lab.isolation import subprocess_runner
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -26,28 +28,17 @@ def ran(script: str, *arguments: object, cwd: Path | None = None) -> str:
 
 WAYS = {"stock", "interval", "fairlead"}
 LONG = [
-    ("gil_echo.py", "", WAYS | {"floor 0.3", "process"}, "p99 us"),
-    ("gil_open_loop.py", "", WAYS, "requests/s"),
+    ("gil_echo.py", "", WAYS | {"floor 0.3", "process", "2 workers"}, "p99 us"),
+    ("gil_open_loop.py", "", WAYS | {"2 workers"}, "requests/s"),
     ("gil_calibration.py", "", WAYS, "requests/s"),
     ("gil_stalls.py", "", WAYS, "max, ms"),
     ("gil_handing.py", "", WAYS, "hops/s"),
     ("gil_beside.py", "--kinds nap+stat --recorded", WAYS | {"recorded"}, "calls/s"),
-    ("gil_servers.py", "--only asyncio", WAYS | {"alone", "priority io"}, "p99 us"),
+    ("gil_servers.py", "--only asyncio", WAYS | {"alone", "priority io", "2 workers"}, "p99 us"),
     ("gil_squares.py", "--squares mutex", WAYS, "seconds"),
     ("gil_cpu_threads.py", "--threads 2 --work json", WAYS, "CPU s"),
     ("gil_endpoint.py", "", {"C call", "convoy", "1,000 threads"}, "worst ms"),
     ("gil_pair.py", "", {"stock", "counting", "recording", "scheduled"}, "pair ns"),
-    ("sync_rwlock.py", "--only=alone", {"readers first", "writers first", "fairlead"}, "CPU ns"),
-    ("sync_waits.py", "--only=with", {"off", "detecting"}, "CPU ns"),
-    ("sync_cancel.py", "", {"asyncio.Lock", "fairlead Lock", "fairlead Semaphore"}, "CPU ns a task"),
-    ("sync_rate.py", "--only='free, a thread'", {"lock and sleep", "fairlead"}, "CPU ns"),
-    ("sync_select.py", "--only='turns of tasks'", {"asyncio.wait", "fairlead"}, "CPU ns"),
-    ("sync_channels.py", "--only=pair", {"queue.Queue", "fairlead"}, "CPU ns"),
-]
-BRIEF = [
-    ("sync_queue.py", "--only 'to tasks'", {"asyncio.Queue", "fairlead", "fairlead fair"}, "CPU ns"),
-    ("sync_fairness.py", "", {"threading.Lock", "fairlead", "fairlead fair"}, "longest, ms"),
-    ("sync_shared.py", "--only=pair", {"multiprocessing.Lock", "fairlead"}, "CPU ns"),
 ]
 WITH_JOBLIB = pytest.param(
     *("pools_joblib.py", "", {"loky", "fairlead"}, "seconds"),
@@ -57,7 +48,7 @@ WITH_JOBLIB = pytest.param(
 
 @pytest.mark.parametrize(
     ("script", "arguments", "modes", "figure"),
-    [*BRIEF, *(pytest.param(*one, marks=pytest.mark.long) for one in LONG), WITH_JOBLIB],
+    [*(pytest.param(*one, marks=pytest.mark.long) for one in LONG), WITH_JOBLIB],
 )
 def test_benchmark_measures_every_row_in_every_mode(
     tmp_path: Path, script: str, arguments: str, modes: set[str], figure: str
@@ -72,6 +63,32 @@ def test_benchmark_measures_every_row_in_every_mode(
     assert all(sample["figures"][figure] != 0 for sample in found)
     assert all(row in shown for row in rows)
     assert any(word in shown for word in ("  met ", "  MISSED ", "  open ", ": met", ": MISSED"))
+
+
+OWN = [case for path in sorted(BENCHMARKS.glob("own_*.py")) for case in registry.load(path).cases.values()]
+ONCE = {case.path: case for case in reversed(OWN)}
+"""The first case of each file, which make test runs."""
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(one, id=one.id, marks=[] if one is ONCE[one.path] else [pytest.mark.long]) for one in OWN],
+)
+def test_own_experiment_measures_each_way_or_gives_the_reason_why_not(case: registry.Experiment) -> None:
+    environment = subprocess_runner.clean_environment(free_threaded=False)
+    environment["PYTHONPATH"] = str(registry.DIRECTORY)
+    name = case.parameters["case"].default
+    for way in case.parameters[case.subject.ways].choices:
+        params = {"n": case.sizes["quick"][0], "case": name, case.subject.ways: way}
+        done = python(case.path, json.dumps(params), env=environment)
+        assert (done.returncode, done.stderr) == (0, ""), way
+        result = json.loads(done.stdout)
+        if "skipped" in result:
+            assert result["skipped"].startswith("needs "), way
+            continue
+        metrics = result["details"]["metrics"]
+        assert metrics[case.value] > 0, way
+        assert metrics.keys() <= {metric.name for metric in case.subject.metrics}
 
 
 @pytest.mark.long

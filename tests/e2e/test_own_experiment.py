@@ -13,6 +13,7 @@ import pytest
 from commands import exit_status, python
 from interpreters import here
 
+from fairlead.cli.lab import results
 from fairlead.lab.catalogue import registry
 
 pytestmark = pytest.mark.once
@@ -62,6 +63,13 @@ def test_report_needs_only_the_run(place: Path, tmp_path: Path, capsys: pytest.C
         assert exit_status("lab", "report", str(moved), "--format", "json") == 0
         (subject,) = json.loads(capsys.readouterr().out)["experiments"]
         assert subject["title"] == "Counting words in threads"
+        again = results.summary([moved])[0].again["my.scaling"]
+        assert again.startswith(f"fairlead lab run {moved}/experiments/my_scaling.py ")
+        changed = shutil.copytree(moved, tmp_path / "changed")
+        with (changed / registry.KEPT / "my_scaling.py").open("a") as file:
+            file.write("# changed\n")
+        assert exit_status("lab", "report", str(moved), str(changed)) == 1
+        assert "are two programs: report their runs one by one" in capsys.readouterr().err
         shutil.rmtree(moved / registry.KEPT)
         registry.catalogue.cache_clear()
         assert exit_status("lab", "report", str(moved), "-v") == 0

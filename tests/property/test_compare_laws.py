@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.lab.analysis.compare import holm
-from fairlead.lab.analysis.statistics import contrast
+from fairlead.measure.ratio import contrast
 
 pytestmark = pytest.mark.once
 

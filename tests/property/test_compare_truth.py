@@ -11,7 +11,7 @@ import pytest
 from examples import first
 
 from fairlead.lab.analysis.compare import MARGINS, compare
-from fairlead.lab.analysis.statistics import contrast
+from fairlead.measure.ratio import contrast
 from fairlead.record.comparison import CellChange, Comparison
 from fairlead.record.summary import Cell, Conditions, Series, Subject, Summary
 
@@ -31,13 +31,18 @@ def run(
     *,
     samples: int = SAMPLES,
     speed: float = 1.0,
+    repeats: int = 1,
+    between: float = 0.0,
 ) -> Summary:
-    """A run of so many cells; each of its times is ``speed`` times as long, as those of a slower machine."""
+    """So many runs of so many cells; each time is ``speed`` times as long, as those of a slower machine, and
+    each cell has a level of its own in each run, with ``between`` as standard deviation."""
     unknown = dict.fromkeys(field.name for field in fields(Cell) if field.default is MISSING)
     series, subjects = [], []
     for number, factor in enumerate(factors):
-        values = tuple(factor * speed * random.lognormal(0, spread, samples))
-        cell = Cell(**{**unknown, "n": 10, "modes": (), "values": values})
+        levels = np.exp(random.normal(0, between, (repeats, 1)))
+        values = factor * speed * levels * random.lognormal(0, spread, (repeats, samples))
+        where = tuple((run, round_) for run in range(repeats) for round_ in range(samples))
+        cell = Cell(**{**unknown, "n": 10, "modes": (), "values": tuple(values.ravel()), "rounds": where})
         name = f"made.up-{number}"
         subjects.append(Subject(id=name, title="", question="", explanation="", size_name=""))
         series.append(
@@ -50,22 +55,32 @@ def run(
     )  # fmt: skip
 
 
-def compared(seed: int, factors: list[float], spread: float, speed: float = 1.0) -> Comparison:
+def compared(seed: int, factors: list[float], spread: float, speed: float = 1.0, **more: float) -> Comparison:
     random = np.random.default_rng((seed, round(100 * spread), round(1000 * factors[0])))
-    base = run(random, [1.0] * len(factors), spread)
-    return compare([("one", base), ("other", run(random, factors, spread, speed=speed))])
+    base = run(random, [1.0] * len(factors), spread, **more)  # type: ignore[arg-type]
+    return compare([("one", base), ("other", run(random, factors, spread, speed=speed, **more))])  # type: ignore[arg-type]
 
 
 def cells(found: Comparison) -> list[CellChange]:
     return [cell for series in found.series for cell in series.cells]
 
 
-@pytest.mark.parametrize("spread", first([0.12], [0.05, 0.25]))
-def test_runs_of_the_same_thing_have_a_changed_cell_in_five_of_100_comparisons_at_most(spread: float) -> None:
-    changed = sum(
-        any(cell.change in ("faster", "slower") for cell in cells(compared(seed, [1.0] * CELLS, spread)))
-        for seed in range(SEEDS)
-    )
+@pytest.mark.parametrize(
+    ("between", "samples", "repeats"),
+    first(
+        [(0.0, 5, 1), (0.05, 20, 1), (0.02, 20, 5)],
+        [(between, n, runs) for between in (0.0, 0.02, 0.05) for n in (5, 20) for runs in (1, 2, 3, 5)],
+    ),
+)
+def test_runs_of_the_same_thing_have_a_changed_cell_in_five_of_100_comparisons_at_most(
+    between: float, samples: int, repeats: int
+) -> None:
+    def differs(seed: int) -> bool:
+        more = {"between": between, "samples": samples, "repeats": repeats}
+        found = cells(compared(seed, [1.0] * CELLS, 0.05, **more))
+        return any(cell.change in ("faster", "slower") for cell in found)
+
+    changed = sum(map(differs, range(SEEDS)))
     # 5 are expected at most; 11 is where chance alone ends, at three standard deviations
     assert changed <= 11
 
@@ -82,7 +97,7 @@ def test_a_change_among_a_default_runs_cells_is_called_rightly_in_95_of_100(
 
 @pytest.mark.parametrize(("spread", "margin"), [(0.02, 1.1), (0.05, 1.25), (0.12, 1.5)])
 def test_equal_cells_are_within_the_margin_that_their_spread_allows(spread: float, margin: float) -> None:
-    found = [cell for seed in range(20) for cell in cells(compared(seed, [1.0] * CELLS, spread))]
+    found = [cell for seed in range(20) for cell in cells(compared(seed, [1.0] * CELLS, spread, repeats=3))]
     right = sum(cell.within is not None and cell.within <= margin for cell in found)
     assert right / len(found) >= 0.95
 
@@ -95,7 +110,9 @@ def test_equal_cells_are_within_the_margin_that_their_spread_allows(spread: floa
     ),
 )
 def test_a_cell_at_a_margin_is_called_within_it_in_one_of_forty_at_most(margin: float, spread: float) -> None:
-    found = [cell for seed in range(20) for cell in cells(compared(seed, [margin] * CELLS, spread))]
+    found = [
+        cell for seed in range(20) for cell in cells(compared(seed, [margin] * CELLS, spread, repeats=3))
+    ]
     wrong = sum(cell.within is not None and cell.within <= margin for cell in found)
     # 2.5 % and three standard deviations of chance
     assert wrong / len(found) <= 0.025 + 3 * math.sqrt(0.025 * 0.975 / len(found))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.advice import choosing, scaling
-from fairlead.record.advice import Advice, Candidate, Kind, Work
+from fairlead.advice import choosing
+from fairlead.record.advice import Advice, Candidate, Curve, Kind, Work
 
 
 def work(**changes: Any) -> Work:
@@ -28,7 +28,7 @@ def candidate(kind: Kind, workers: int, total_s: float | None, **changes: Any) -
             "speedup": 1 / total_s, "low": 0.98 / total_s, "high": 1.02 / total_s,
             "start_s": 0.0 if kind == "sequential" else 0.02, "once_s": 0.0, "calls": 900,
             "cpu": 1.0, "cpu_call_s": 0.01,
-            "memory_kib": 20_000, "switches": 1.5, "foreign": 0.01,
+            "memory_kib": 20_000, "foreign": 0.01,
             "p50_s": 0.01, "p99_s": 0.012 if kind == "sequential" else 0.02,
         }  # fmt: skip
     known |= changes
@@ -57,7 +57,7 @@ def advice(*candidates: Candidate, seen: Work | None = None, **changes: Any) -> 
         "gil": True, "environment": {"hostname": "here", "cores": 2, "load": 0.1}, "requests": 100,
         "items": 100, "memory_mib": None, "budget_s": 30.0, "used_s": 12.5, "calls": 4000,
         "work": seen, "choice": choice,
-        "candidates": tuple(found), "curves": (scaling.curve("interpreters", points),),
+        "candidates": tuple(found), "curves": (Curve(kind="interpreters", points=tuple(points.items())),),
         "code": 'from shop import price\n\n\nif __name__ == "__main__":\n    results = []\n',
         "again": choosing.again(choice, seen, 2),
         "notes": choosing.notes(choice, seen, found, 4000),

@@ -63,8 +63,8 @@ SUBJECTS = (
         ),
         size_name="threads",
         references=(
-            Reference(label="CPython, 2 cores", points=((100, 0.0407), (900, 3.70)), exponent=None),
-            Reference(label="PyPy, 2 cores", points=((100, 0.239), (900, 20.9)), exponent=None),
+            Reference(label="CPython, 2 cores", points=((100, 0.0407), (900, 3.70))),
+            Reference(label="PyPy, 2 cores", points=((100, 0.239), (900, 20.9))),
         ),
         schedule="pass",
     ),
@@ -82,7 +82,6 @@ SUBJECTS = (
             Reference(
                 label="CPython, 2 cores",
                 points=((100, 0.0067), (900, 0.1455)),
-                exponent=1.4,
                 variant={"how": "release"},
             ),
         ),
@@ -94,7 +93,7 @@ SUBJECTS = (
         question="How long until n forked processes run, when those already started keep running?",
         explanation="The parent shares its core with the children it started, so each start waits for more.",
         size_name="processes",
-        references=(Reference(label="CPython, 2 cores", points=((10, 0.0173), (90, 1.66)), exponent=1.97),),
+        references=(Reference(label="CPython, 2 cores", points=((10, 0.0173), (90, 1.66))),),
         schedule="start",
     ),
 )
@@ -136,7 +135,7 @@ def cell(
         factor=middle / (smallest or middle), cpu_s=middle * 1.1, cpu_percent=110.0,
         max_rss_kb=9_800.0 + 34 * n, sum_rss_kb=9_800.0 + 34 * n, ctx_voluntary=float(n * (n + 1)),
         ctx_involuntary=float(rng.randrange(3, 40)), foreign_share=rng.uniform(0, 0.03),
-        rounds=tuple(range(runs)),
+        rounds=tuple((0, number) for number in range(runs)),
     )  # fmt: skip
 
 

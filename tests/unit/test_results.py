@@ -267,8 +267,9 @@ def test_cell_key_differs_with_what_makes_a_cell_alone() -> None:
     others = [
         key("square.semaphore"), key(params={"n": 2}), key(params={"policy": "rr"}),
         key(interpreter={"version": "3.13.1"}), key(interpreter={"executable": "/opt/other"}),
-        key(interpreter={"gil": False}), key(environment={"affinity": [0]}),
-        key(environment={"kernel": "6.2"}), key(environment={"beside": 2}),
+        key(interpreter={"gil": False}), key(interpreter={"build": {"compiler": "GCC 13"}}),
+        key(environment={"affinity": [0]}), key(environment={"kernel": "6.2"}),
+        key(environment={"beside": 2}),
     ]  # fmt: skip
     assert len({key(), *others}) == 1 + len(others)
 
@@ -284,3 +285,12 @@ def test_a_line_of_version_1_is_read_as_the_time_until_all_were_joined(tmp_path:
     assert squared.details == {"passed": 9, "metrics": {"region_s": 0.25}}
     assert (squared.user_s, squared.sys_s, squared.cpu_percent) == (None, None, None)
     assert plain == new == sample()
+
+
+def test_a_line_without_a_run_is_of_the_plan_beside_it_or_of_its_file(tmp_path: Path) -> None:
+    old = {name: value for name, value in sample().to_json().items() if name != "run"}
+    path = tmp_path / FILE_NAME
+    path.write_bytes(json.dumps(old).encode() + b"\n" + line(run="named"))
+    assert [one.run for one in read_results(path).samples] == [str(path), "named"]
+    (tmp_path / "plan.json").write_text('{"run": "planned"}')
+    assert [one.run for one in read_results(tmp_path).samples] == ["planned", "named"]

@@ -13,7 +13,10 @@ from pathlib import Path
 from textwrap import wrap
 
 PICTURE = Path(__file__).parents[2] / "docs" / "images" / "claims.svg"
-ABOUT = "Two cores, medians [least to most]; shorter is better."
+ABOUT = (
+    "Two cores, medians [least to most]; shorter is better. "
+    "benchmarks/results has machine, date and commit of each."
+)
 WIDTH, LABEL, LONGEST = 980, 196, 130
 """of the picture for README, of the names of its bars, and of the longest bar"""
 STYLE = """<style>
@@ -32,6 +35,8 @@ SHOWN = {
     "interval": "switch interval of 0.5 ms",
     "fairlead": "fairlead run",
     "alone": "without the computing thread",
+    "2 workers": "two worker processes",
+    "free-threaded": "CPython without a GIL",
     "C call": "in a C call that keeps the GIL",
     "convoy": "has a convoy",
     "quick": "drops the GIL all the time",

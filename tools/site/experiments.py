@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from fairlead.lab.analysis.summarise import summarise
-from fairlead.lab.catalogue import checks, registry
+from fairlead.lab.catalogue import checks, documents, registry
 from fairlead.record.sample import Sample
 from fairlead.report.common import units
 from fairlead.report.summary import sections
+from fairlead.report.summary.documents import credit
 from fairlead.report.summary.sections import ExperimentFamily, Topic
 
 HOW = (
@@ -55,7 +56,8 @@ def declared(topic: Topic) -> str:
             lines.append(f"| `{key}` | {parameter.default} | {choices} | {parameter.help} |")
         lines.append("")
     lines += ["| variant | quick | standard | full |", "|---|---|---|---|"]
-    for variant in first.variants:
+    variants = {one.label: one for way in topic.subjects for one in registry.catalogue()[way.id].variants}
+    for variant in variants.values():
         cells = []
         for mode in checks.MODES:
             table = variant.sizes if mode in variant.sizes else first.sizes
@@ -80,6 +82,9 @@ def declared(topic: Topic) -> str:
 
 def page(family: ExperimentFamily) -> str:
     parts = [f"# {family.title}\n", f"{family.about}\n" if family.about else "", HOW]
+    if sources := documents.repeated(one.id for topic in family.topics for one in topic.subjects):
+        parts.append("Published figures and conclusions are those of\n")
+        parts.append("".join(f"- {credit(one)}\n" for one in sources))
     for topic in family.topics:
         parts += [declared(topic), f"```console\n$ fairlead lab run {topic.id}\n```\n"]
     return "\n".join(filter(None, parts))

@@ -37,6 +37,7 @@ def schema() -> dict[str, Any]:
         "version": {"const": VERSION},
         "environment": OBJECT,
         "environments": NAMES[int],
+        "runs": NAMES[int],
         "started": {"type": ["string", "null"]},
         "finished": {"type": ["string", "null"]},
         "samples": NAMES[int],

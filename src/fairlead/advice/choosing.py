@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from fairlead.advice.candidates import KINDS
 from fairlead.advice.loss import error, expected_loss
-from fairlead.lab.analysis.statistics import FEWEST_ROUNDS
+from fairlead.measure.ratio import FEWEST_ROUNDS
 from fairlead.pools.choose import rules
 from fairlead.record.advice import NAMES, Candidate, Kind, Pick, Work, in_workers
 
@@ -47,10 +47,14 @@ def choose(
     too_large = [one for one in known[1:] if _beyond(one, memory_mib)]
     here = [one for one in known if one not in too_large]
     fastest = max(here, key=_speedup)
-    equal = [one for one in here if one is fastest or _loss(one, fastest, sequential, UNKNOWN) <= AFFORDABLE]
+    if _speedup(fastest) < WORTH:
+        fastest = sequential
+    equal = [
+        one
+        for one in here
+        if one is fastest or (_speedup(one) >= WORTH and _loss(one, fastest, sequential) <= AFFORDABLE)
+    ]
     best = min(equal, key=lambda one: (KINDS.index(one.kind), one.workers))
-    if _speedup(best) < WORTH:
-        best = sequential
     pays = _paying(best, sequential, here, work)
     return Pick(
         kind=best.kind,
@@ -87,10 +91,10 @@ def _memory(memory_mib: int | None, too_large: Sequence[Candidate], best: Candid
     ]
 
 
-def _loss(one: Candidate, other: Candidate, sequential: Candidate, unknown: float) -> float:
+def _loss(one: Candidate, other: Candidate, sequential: Candidate) -> float:
     """What taking ``one`` is expected to cost where ``other`` could be taken."""
     off = error(dict(one.rounds), dict(other.rounds), dict(sequential.rounds))
-    return expected_loss(_speedup(other) / _speedup(one), unknown if off is None else off)
+    return expected_loss(_speedup(other) / _speedup(one), UNKNOWN if off is None else off)
 
 
 def _expected(best: Candidate, here: Sequence[Candidate], sequential: Candidate) -> float | None:
@@ -98,26 +102,32 @@ def _expected(best: Candidate, here: Sequence[Candidate], sequential: Candidate)
     others = [one for one in here if one is not best]
     if others and min(len(best.rounds), len(sequential.rounds)) < FEWEST_ROUNDS:
         return None
-    return max((_loss(best, one, sequential, UNKNOWN) for one in others), default=0.0)
+    return max((_loss(best, one, sequential) for one in others), default=0.0)
 
 
-def worth_from(one: Candidate, sequential: Candidate, work: Work) -> float | None:
-    """From how many calls on a pool is ``WORTH`` having; None: however many there are, it is not."""
+def _worth_from(one: Candidate, sequential: Candidate, gil: float) -> float:
+    """From how many calls on a pool gains ``WORTH``; ``FAR``: however many there are, it does not.
+
+    Args:
+        gil: the share of a call below which threads cannot get.
+    """
     (once, call), (once_alone, call_alone) = one.parts, sequential.parts
-    if one.kind == "threads" and work.gil_from != "none":
-        call = max(call, work.gil * call_alone)
+    if one.kind == "threads":
+        call = max(call, gil * call_alone)
     gained = call_alone - WORTH * call
     calls = (WORTH * once - once_alone) / gained if gained > 0 else FAR
-    return max(calls, 1.0) if calls < FAR else None
+    return min(max(calls, 1.0), FAR)
 
 
 def _paying(
     best: Candidate, sequential: Candidate, here: Sequence[Candidate], work: Work
 ) -> tuple[Candidate, float] | None:
     """The pool that is worth having, and from how many calls on: the choice, or that of the fewest calls."""
-    pools = [one for one in here if one is not sequential] if best is sequential else [best]
-    found = [(one, calls) for one in pools if (calls := worth_from(one, sequential, work)) is not None]
-    return min(found, key=lambda pair: pair[1], default=None)
+    none = best is sequential
+    gil = work.gil if none and work.gil_from != "none" else 0.0
+    pools = [one for one in here if one is not sequential] if none else [best]
+    found = [(one, _worth_from(one, sequential, gil)) for one in pools]
+    return min((pair for pair in found if pair[1] < FAR), key=lambda pair: pair[1], default=None)
 
 
 def _speedup(one: Candidate) -> float:
@@ -225,13 +235,14 @@ def _costs(best: Candidate, sequential: Candidate, pays: tuple[Candidate, float]
 
 
 def _cheaper(best: Candidate, sequential: Candidate, work: Work) -> list[str]:
-    """Why a pool gains more than its cores give: calls that cost less there, as their memory does."""
-    if best.kind != "threads" or not best.cpu_call_s or not sequential.cpu_call_s:
+    """Why a pool gains more than its cores give: calls cost less there. The allocator, for example, gives the
+    memory of a main thread back to the system after each call, and keeps that of other threads."""
+    if not best.cpu_call_s or not sequential.cpu_call_s:
         return []
     if rules.gains_by_waiting_at_once(work.waiting) or sequential.cpu_call_s < CHEAPER * best.cpu_call_s:
         return []
     return [
-        f"a call takes {_time(best.cpu_call_s)} of processor time in a thread of a pool, and "
+        f"a call takes {_time(best.cpu_call_s)} of processor time in the pool, and "
         f"{_time(sequential.cpu_call_s)} without one: the cores are not all of the gain"
     ]
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
-from fairlead.advice import scaling
 from fairlead.advice.candidates import KINDS
 from fairlead.advice.loss import gain, versus
+from fairlead.lab.isolation import other_load
 from fairlead.pools.choose import rules
-from fairlead.record.advice import Candidate, Curve, Kind, Work
+from fairlead.record.advice import Candidate, Curve, Work
 
 if TYPE_CHECKING:
     from fairlead.advice.successive_halving import CandidateState
@@ -79,8 +79,20 @@ class Figures:
 
     def curves(self) -> tuple[Curve, ...]:
         """Of the kinds that were measured, throughput over workers, starts and first calls not counted."""
-        points = {kind: self._points(kind) for kind in KINDS}
-        return tuple(scaling.curve(kind, found) for kind, found in points.items() if len(found) > 1)
+        alone, *others = self.states
+        measured = [one for one in others if one.rounds and one.runs and one.way.kind != "free-threaded"]
+        return tuple(
+            Curve(
+                kind=kind,
+                points=tuple(
+                    (one.way.workers, self.requests / median(found.calls_s for found in one.rounds.values()))
+                    for one in [alone, *sorted(measured, key=lambda one: one.way.workers)]
+                    if one is alone or one.way.kind == kind
+                ),
+            )
+            for kind in KINDS
+            if any(one.way.kind == kind for one in measured)
+        )
 
     def _candidate(self, one: CandidateState) -> Candidate:
         if not one.rounds:
@@ -121,10 +133,9 @@ class Figures:
             cpu=median(one.cpu) if one.cpu else None,
             cpu_call_s=median(one.cpu_call) if one.cpu_call else None,
             memory_kib=median(one.memory) if one.memory else None,
-            switches=median(one.switches) if one.switches else None,
             p50_s=median(one.latencies) if one.latencies else None,
             p99_s=_p99(one.latencies),
-            foreign=median(one.foreign) if one.foreign else None,
+            foreign=_foreign([one]) or _foreign(self.states),
         )
 
     def _impossible(self, one: CandidateState, speedup: float) -> str | None:
@@ -149,23 +160,14 @@ class Figures:
             )
         return None
 
-    def _points(self, kind: Kind) -> dict[int, float]:
-        """Calls a second by workers; calls in turn are one worker. More workers than cores follow no law
-        where they compute: they have no more to share."""
-        if kind in ("sequential", "free-threaded"):
-            return {}
-        beyond = rules.gains_by_waiting_at_once(self.work.waiting)
-        sequential, *others = self.states
-        points = {
-            one.way.workers: _per_second(one, self.requests)
-            for one in others
-            if one.way.kind == kind and one.rounds and one.runs and (beyond or one.way.workers <= self.cores)
-        }
-        return {1: _per_second(sequential, self.requests)} | points if points else {}
 
-
-def _per_second(one: CandidateState, requests: int) -> float:
-    return requests / median(found.calls_s for found in one.rounds.values())
+def _foreign(states: Sequence[CandidateState]) -> float | None:
+    """The share of the cores that others took; None where all processes together were too short to tell."""
+    windows = [window for one in states for window in one.foreign]
+    seconds = sum(length for length, _ in windows)
+    if seconds < other_load.WINDOW_S:
+        return None
+    return sum(length * share for length, share in windows) / seconds
 
 
 def _p99(latencies: Sequence[float]) -> float | None:

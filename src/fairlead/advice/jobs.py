@@ -88,7 +88,8 @@ class Bench:
         progress.write_bytes(b"\0" * PROGRESS_BYTES)
         job = self.target.directory / "job"
         words |= {"stage": stage, "target": self.target.function, "items": self.target.items}
-        words |= {"answer": str(answer), "progress": str(progress)}
+        begin = time.monotonic()
+        words |= {"answer": str(answer), "progress": str(progress), "begin_s": begin}
         job.write_text(json.dumps(words), encoding="utf-8")
         path = list(self.target.path)
         if interpreter is None:
@@ -99,7 +100,6 @@ class Bench:
             place = str(Path(child.__file__).parent)
             argv = [interpreter.path, "-P", "-c", _FOREIGN, json.dumps(path), str(job), place]
             environment = subprocess_runner.clean_environment(free_threaded=interpreter.free_threaded)
-        begin = time.monotonic()
         outcome = subprocess_runner.run(
             argv, env=environment, timeout_s=timeout_s, mark=self._mark, stop=self._stop
         )

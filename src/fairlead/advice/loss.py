@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 from statistics import median, stdev
 
-from fairlead.lab.analysis.statistics import FEWEST_ROUNDS, LEVEL, Ratio, paired
+from fairlead.measure.ratio import FEWEST_ROUNDS, LEVEL, Ratio, paired
 
 _NORMAL = 1.96
 """What ``student`` comes to with any number of rounds."""

@@ -24,11 +24,11 @@ from fairlead import machine
 from fairlead.advice import load_output
 from fairlead.advice.loss import error, expected_loss, gain, versus
 from fairlead.errors import NOTE, AdviceError, UsageError
-from fairlead.lab.analysis.statistics import FEWEST_ROUNDS
 from fairlead.lab.isolation import other_load, subprocess_runner
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run.environment import environment
 from fairlead.lab.run.runner import RunProgress
+from fairlead.measure.ratio import FEWEST_ROUNDS
 from fairlead.record.server_advice import Goal, ServerAdvice, ServerCandidate, Setup
 
 START_LIMIT_S = 30.0

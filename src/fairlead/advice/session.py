@@ -107,6 +107,7 @@ class Session:
             halving = Halving(bench, stop, self._limits(look, requests, work), self._tell)
             halving.calls = look["calls"]
             halving.raised = dict(look["raised"])
+            halving.process_s = max(halving.process_s, 2 * look["startup_s"])
             halving.run(states)
         work = replace(work, varies=halving.varies)
         figures = Figures(

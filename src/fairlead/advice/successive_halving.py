@@ -24,9 +24,9 @@ from fairlead.advice.figures import Estimate, estimate
 from fairlead.advice.jobs import Bench, Died
 from fairlead.advice.loss import error, expected_loss, gain
 from fairlead.errors import AdviceError
-from fairlead.lab.analysis.statistics import FEWEST_ROUNDS
 from fairlead.lab.isolation import other_load
 from fairlead.lab.isolation.stop import Stop
+from fairlead.measure.ratio import FEWEST_ROUNDS
 from fairlead.pools.choose import rules
 from fairlead.record.advice import CandidateStatus, Work, in_workers
 
@@ -68,11 +68,11 @@ class CandidateState:
     reason: str | None = None
     rounds: dict[int, Estimate] = field(default_factory=dict)
     """What all the calls take, by the process of each round: a process is one observation."""
-    foreign: list[float] = field(default_factory=list)
+    foreign: list[tuple[float, float]] = field(default_factory=list)
+    """(seconds of a process, the share of the cores that others took in them)."""
     cpu: list[float] = field(default_factory=list)
     cpu_call: list[float] = field(default_factory=list)
     memory: list[int] = field(default_factory=list)
-    switches: list[float] = field(default_factory=list)
     latencies: list[float] = field(default_factory=list)
     """Seconds of single calls, from the begin of each in its worker to its end."""
     calls: int = 0
@@ -117,7 +117,9 @@ class Halving:
         self._limits = limits
         self._tell = tell
         """Told what is being done, the number of the round, and how many measurements it still has."""
-        self._overheads = [PROCESS_S]
+        self.process_s = PROCESS_S
+        """What a process takes besides its calls, as far as it is known before one is measured."""
+        self._overheads: list[float] = []
         self._slot = SLOT_S[0]
         self._number = 2
         """Calls of a process, more where its workers need more."""
@@ -137,9 +139,12 @@ class Halving:
         for number in count(1):
             # backwards in every other round, so that a drift falls on no way alone
             for place, one in enumerate(running if number % 2 else running[::-1]):
-                if number == 1 and place > 1 and not self._fits([one]):
-                    self.left_out.append(one.way)
-                    continue
+                if number == 1 and place > 1:
+                    # the machine may be slower than its first calls were: two more rounds are worth more
+                    later = 2 * self._cost(running[:2]) if place > KEPT else 0.0
+                    if not self._fits([one]) or self._cost([one]) + later > self._left():
+                        self.left_out.append(one.way)
+                        continue
                 to_come = len(running) - place
                 self._tell(f"round {number}: {one.way.kind}, {in_workers(one.way.workers)}", number, to_come)
                 late = self._measure(one, to_come, number)
@@ -167,7 +172,7 @@ class Halving:
         """
         limits = self._limits
         first, *others = states
-        others.sort(key=self._expected)
+        others.sort(key=lambda one: self._takes(one, limits.requests))
         # another interpreter is never the choice: it is the first to go
         kinds = {one.way.kind: one for one in reversed(others)}.values()
         others.sort(key=lambda one: (one.way.kind == "free-threaded", one not in kinds))
@@ -199,7 +204,7 @@ class Halving:
         """How many calls each way makes in a process: all, or those of a slot of calls in turn."""
         limits = self._limits
         call_s = max(limits.work.call_s, 1e-9)
-        slot = 0.9 * self._left() / (len(running) + LATER) - PROCESS_S
+        slot = 0.9 * self._left() / (len(running) + LATER) - self.process_s
         self._slot = min(max(slot, SLOT_S[0]), SLOT_S[1])
         waits = rules.waits(limits.work.waiting)
         workers = 1 if waits else max(one.way.workers for one in running)
@@ -225,20 +230,17 @@ class Halving:
             return median(found.calls_s for found in one.rounds.values()) / self._limits.requests
         return expected_call_s(one.way, self._limits.work, self._limits.cores)
 
-    def _expected(self, one: CandidateState) -> float:
-        """Seconds that all the calls take, before any are measured."""
-        start = STARTS_S.get(one.way.kind, 0.001) * one.way.workers
-        return start + self._limits.requests * self._per_call(one)
-
     def _cost(self, running: Sequence[CandidateState]) -> float:
         """Seconds that one more round takes, about."""
-        return sum(map(self._cost_of, running))
+        overhead = median(self._overheads or [self.process_s])
+        return sum(overhead + self._takes(one, self._calls(one)) for one in running)
 
-    def _cost_of(self, one: CandidateState) -> float:
+    def _takes(self, one: CandidateState, calls: int) -> float:
+        """Seconds of a pool with so many calls, as far as it is known."""
         start = STARTS_S.get(one.way.kind, 0.001) * one.way.workers
         if one.rounds:
             start = median(found.start_s + found.once_s for found in one.rounds.values())
-        return median(self._overheads) + start + self._calls(one) * self._per_call(one)
+        return start + calls * self._per_call(one)
 
     def _fits(self, running: Sequence[CandidateState]) -> bool:
         enough = self.calls + sum(map(self._calls, running)) <= self._limits.most_calls
@@ -256,11 +258,11 @@ class Halving:
         left = (limits.most_calls - self.calls) // (to_come if number == 1 else 1)
         calls = min(self._calls(one), left)
         checked = int(limits.budget_s * CHECK_SHARE / max(limits.work.call_s, 1e-6))
-        first = min(calls, max(one.way.workers, min(checked, len(limits.marks), max(calls // 4, 1))))
-        needed = PATIENCE_S + 5 * self._cost_of(one)
+        first = min(calls, max(one.way.workers, min(checked, len(limits.marks), max(calls // 10, 1))))
+        cost = self._cost([one])
         answer = self._bench.run(
             "measure",
-            needed if number == 1 else min(needed, max(self._left(), 0.0) + self._cost_of(one)),
+            PATIENCE_S + 5 * cost if number == 1 else max(self._left(), 0.0) + cost,
             one.way.interpreter,
             kind=one.way.kind,
             workers=one.way.workers,
@@ -300,7 +302,7 @@ class Halving:
         self.raised |= dict(answer["raised"])
         self.calls += answer["calls"]
         one.calls += sum(calls for calls, _ in passes)
-        one.latencies += [took for took, _ in answer["timings"]]
+        one.latencies += answer["timings"]
         if answer["memory_kib"]:
             one.memory.append(answer["memory_kib"])
         first, before, after = answer["first"], answer["before"], answer["after"]
@@ -309,13 +311,13 @@ class Halving:
             used = after["cpu_s"] - before["cpu_s"]
             one.cpu.append(used / max(after["at_s"] - before["at_s"], 1e-9))
             one.cpu_call.append(used / warm)
-            one.switches.append(max(0, after["switches"] - before["switches"]) / warm)
         since, now = (
             other_load.Reading(at_s=r["at_s"], idle_s=r["idle_s"] or 0.0, own_s=r["cpu_s"])
             for r in (first, after)
         )
-        if after["idle_s"] is not None and now.at_s - since.at_s >= other_load.WINDOW_S:
-            one.foreign.append(other_load.share(since, now, len(os.sched_getaffinity(0))))
+        if after["idle_s"] is not None:
+            share = other_load.share(since, now, len(os.sched_getaffinity(0)))
+            one.foreign.append((now.at_s - since.at_s, share))
         took = answer["elapsed_s"] - answer["start_s"] - sum(wall for _, wall in passes)
         self._overheads.append(max(took, 0.0))
 

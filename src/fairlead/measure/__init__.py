@@ -1,2 +1,2 @@
-"""Alternatives measured in turns, and what their paired ratios say: the one instrument of the lab, of advice, of
-the canary and of our own benchmarks. Needs nothing but the standard library."""
+"""Alternatives measured in turns, and what their ratios say: the one instrument of the lab, of advice, of the
+canary and of our own benchmarks. Needs nothing but the standard library."""

@@ -98,8 +98,6 @@ class Candidate:
     """Processor time of a call, the pool's own share counted."""
     memory_kib: float | None = None
     """The most of all its processes together, shared pages counted once (Pss)."""
-    switches: float | None = None
-    """Context switches a call."""
     p50_s: float | None = None
     """Median time of a single call, from its begin in its worker to its end."""
     p99_s: float | None = None
@@ -121,25 +119,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """How many calls a second a kind makes, over its workers, and the law through that.
-
-    throughput(n) = ``one`` n / (1 + ``alpha`` (n - 1) + ``beta`` n (n - 1)): the universal scalability law
-    (N. Gunther, 1993); with ``beta`` zero it is Amdahl's.
-    """
+    """How many calls a second a kind makes, over its workers."""
 
     kind: Kind
     points: tuple[tuple[int, float], ...]
-    """(workers, calls a second)."""
-    law: Literal["amdahl", "usl", "none"]
-    one: float | None = None
-    alpha: float | None = None
-    """The share that does not get faster with more workers."""
-    beta: float | None = None
-    """What each pair of workers costs the others."""
-    best_workers: float | None = None
-    """Where the law has its peak; None: further than it can be told."""
-    limit: float | None = None
-    """The speed-up over one worker that no number of workers gets beyond, by the law."""
+    """(workers, calls a second), starts and first calls not counted; calls in turn are one worker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """How runs differ: the pure data between ``fairlead.lab.analysis.compare`` and the reports.
 
-Runs are called by letters, in the order in which they were named. What several of them measured is held
-against the first that has it, its base: mostly "a". "slower" means slower than that.
+What is compared, a directory or file, is called a run, also where it holds several repetitions. Runs are
+called by letters, in the order in which they were named. What several of them measured is held against the
+first that has it, its base: mostly "a". "slower" means slower than that.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class ComparedRun:
     environment: dict[str, Any]
     """The one that most of its samples share."""
     samples: int
+    runs: int
+    """How often it was repeated: the runs in its file, which are clusters of samples."""
     started: str | None
 
 
@@ -44,14 +47,18 @@ class CellChange:
     median: float
     samples_base: int
     samples: int
+    runs_base: int
+    runs: int
+    """How many repetitions the samples are from. With three a side or more the interval is over these."""
     ratio: float
     """Of the geometric means, run over base: 2 is twice as slow."""
     low: float | None
-    """Lower end of the 95 % interval of the ratio; None with fewer than three samples on a side."""
+    """Lower end of the 95 % interval of the ratio, with fewer repetitions that of just these samples; None
+    with fewer than three samples on a side."""
     high: float | None
     p: float
-    """Two-sided, of Welch's t test of the logarithms, corrected by Holm's method for all cells of the
-    comparison."""
+    """Two-sided, of Welch's t test of the logarithms, with what runs of the same thing differ by counted,
+    corrected by Holm's method for all cells of the comparison."""
     change: Change
     within: float | None
     """1.1: the whole interval lies between 1 / 1.1 and 1.1. None unless that is the change."""

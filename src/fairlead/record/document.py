@@ -13,11 +13,11 @@ class Table:
     title: str
     experiment: str
     settings: tuple[dict[str, Any], ...]
-    """Parameters of each series that shows it."""
+    """Of each series that shows it, the parameters in which its experiment's variants differ."""
     labels: tuple[str, ...] = ()
     """Of the published figures of those series the ones that it prints; empty: all."""
     says: str = ""
-    """What the document concludes, where it prints no figure."""
+    """What the document concludes, in our words, where it prints no figure."""
     claims: tuple[str, ...] = ()
     """Topics of the claims that judge it."""
 

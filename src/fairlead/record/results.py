@@ -23,6 +23,8 @@ from fairlead.record.sample import Sample, parse
 
 FILE_NAME = "samples.jsonl"
 """The name of the results file in a run directory."""
+PLAN_NAME = "plan.json"
+"""That of the plan beside it."""
 
 FINGERPRINT = (
     "hostname", "machine", "processor", "kernel", "cores", "affinity", "quota", "policy", "beside",
@@ -160,20 +162,22 @@ def read_results(path: str | os.PathLike[str], *, empty_ok: bool = False) -> Res
     """Read a results file, or the one in a run directory. Files put together with ``cat`` are fine.
 
     A line that is damaged or of a newer version is left out and named in ``problems``; everything else
-    is kept. Blank lines do not count as damage. With ``empty_ok`` a file without a single good sample
-    is no error: a run that is resumed may have been stopped before its first.
+    is kept. A line from before samples named their run belongs to the run of the plan beside the file, or to
+    one that has the file's name. Blank lines do not count as damage. With ``empty_ok`` a file without a
+    single good sample is no error: a run that is resumed may have been stopped before its first.
 
     Raises:
         RecordError: there is no such file, it cannot be read, it is not a results file, or there is no
             good sample in it; names the file, and the first bad line if that is why.
     """
     file = _results_file(Path(path))
+    run = _run_of(file)
     samples: list[Sample] = []
     faults: list[str] = []
     try:
         with file.open("rb") as lines:
             for number, line in enumerate(lines, 1):
-                good, bad = _read_line(line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line)
+                good, bad = _read_line(line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line, run)
                 samples += good
                 faults += [f"{file}:{number}: {fault}" for fault in bad]
     except OSError as error:
@@ -202,11 +206,11 @@ def cell_key(
 ) -> str:
     """A name for what a sample measured: equal for two samples exactly when they can stand in one cell.
 
-    Made of the experiment, all parameters, the interpreter (real path, version, state of GIL and JIT)
+    Made of the experiment, all parameters, the interpreter (real path, version, build, state of GIL and JIT)
     and the fingerprint of the environment (``FINGERPRINT``). Stable between runs and machines; 32
     hexadecimal digits.
     """
-    identity = [interpreter.get(name) for name in ("executable", "version", "gil", "jit")]
+    identity = [interpreter.get(name) for name in ("executable", "version", "build", "gil", "jit")]
     where = [environment.get(name) for name in FINGERPRINT]
     text = json.dumps([experiment, dict(params), identity, where], sort_keys=True, allow_nan=False)
     return hashlib.blake2b(text.encode("ascii"), digest_size=16).hexdigest()
@@ -234,12 +238,20 @@ def _results_file(path: Path) -> Path:
     return file
 
 
-def _read_line(line: bytes) -> tuple[list[Sample], list[str]]:
+def _run_of(file: Path) -> str:
+    """The run of samples that do not name theirs."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        return str(json.loads((file.parent / PLAN_NAME).read_text(encoding="utf-8"))["run"])
+    return str(file.resolve())
+
+
+def _read_line(line: bytes, run: str) -> tuple[list[Sample], list[str]]:
     """The samples on one line, and what is wrong with the rest of it."""
     if not line.strip():
         return [], []
     try:
-        return [Sample.from_json(parse(line))], []
+        data = parse(line)
+        return [Sample.from_json({"run": run, **data} if isinstance(data, dict) else data)], []
     except RecordError as error:
         return [], [str(error)]
     except ValueError:
@@ -251,7 +263,7 @@ def _read_line(line: bytes) -> tuple[list[Sample], list[str]]:
     samples: list[Sample] = []
     faults: list[str] = []
     for piece in pieces:
-        good, bad = _read_line(piece)
+        good, bad = _read_line(piece, run)
         samples += good
         faults += bad
     return samples, faults

@@ -25,6 +25,9 @@ skipped: not run, because this interpreter or machine cannot; ``reason`` says wh
 
 STATUSES: tuple[SampleStatus, ...] = get_args(SampleStatus)
 
+DISTURBED = 0.10
+"""A sample is disturbed when others took more than this share of its time: nothing is settled by it."""
+
 SHORTEST = 1e-12
 LONGEST = 1e12
 """No measured time is shorter or longer than these many seconds; arithmetic on what lies between is safe."""
@@ -94,6 +97,13 @@ class Sample:
         if isinstance(value, bool) or not isinstance(value, int | float):
             return None
         return float(value) if abs(value) <= LONGEST else None
+
+    @property
+    def disturbed(self) -> float:
+        """The share of its time that others took, as far as it is known: other processes, a host, or a quota,
+        whichever took most."""
+        throttled = (self.throttled_s or 0.0) / max(self.elapsed_s or self.wall_s or 0.0, SHORTEST)
+        return max(self.foreign_share or 0.0, self.stolen_share or 0.0, min(1.0, throttled))
 
     def to_json(self) -> dict[str, Any]:
         """The sample as a JSON object, ``schema`` first.

@@ -143,10 +143,24 @@ def test_no_pool_says_from_how_many_calls_on_there_is_one_or_that_there_is_none(
     assert choose([candidate("sequential", 1, 1.0)], work(), 100, 2).break_even is None
 
 
+@pytest.mark.parametrize("gain", [1.10, 1.14, 1.16, 1.20])
+@pytest.mark.parametrize("better", [1.0, 1.03])
+def test_choice_and_the_calls_from_which_on_a_pool_is_worth_it_agree(gain: float, better: float) -> None:
+    """Also of two pools of which one alone gains what a pool has to."""
+    ways = [
+        candidate("sequential", 1, 1.0),
+        candidate("threads", 2, 1 / gain, start_s=0.05),
+        candidate("processes", 2, 1 / gain / better, start_s=0.05),
+    ]
+    pick = choose(ways, work(gil=0.1, free=0.9), 100, 2)
+    assert pick.break_even is not None
+    assert (pick.kind != "sequential") == (gain * better >= 1.15) == (pick.break_even <= 100)
+
+
 def test_calls_that_cost_less_in_a_pool_are_named_where_the_cores_do_not_explain_the_gain() -> None:
     """As those whose memory is touched for the first time in each call without a pool."""
     ways = [candidate("sequential", 1, 1.0, cpu_call_s=0.03), candidate("threads", 2, 0.25, cpu_call_s=0.012)]
-    said = "a call takes 12 ms of processor time in a thread of a pool, and 30 ms without one: the cores are"
+    said = "a call takes 12 ms of processor time in the pool, and 30 ms without one: the cores are"
     pick = choose(ways, work(gil=0.1, free=0.9), 100, 2)
     assert any(one.startswith(said) for one in pick.reasons)
 

@@ -19,8 +19,8 @@ def state(kind: Kind, workers: int, calls_s: float, once_s: float = 0.0, **chang
     """Three processes that take as long, each with 10 ms of processor time a call."""
     found = Estimate(0.0 if kind == "sequential" else 0.2, once_s, calls_s)
     known: dict[str, Any] = {
-        "rounds": dict.fromkeys((1, 2, 3), found), "foreign": [0.01] * 3, "cpu": [1.0] * 3,
-        "cpu_call": [0.01] * 3, "memory": [20_000] * 3, "switches": [1.0] * 3, "calls": 900,
+        "rounds": dict.fromkeys((1, 2, 3), found), "foreign": [(1.0, 0.01)] * 3, "cpu": [1.0] * 3,
+        "cpu_call": [0.01] * 3, "memory": [20_000] * 3, "calls": 900,
     }  # fmt: skip
     return CandidateState(Way(kind, workers), "CPython 3.14.0", **known | changes)
 
@@ -112,17 +112,25 @@ def test_speedup_that_cannot_be_is_an_error_and_not_chosen(
     assert (said or "") in (one.reason or "")
 
 
-def test_law_over_workers_is_of_calls_and_not_of_starts_and_ends_at_the_cores() -> None:
+def test_other_load_is_that_of_its_processes_or_of_all_where_these_are_short() -> None:
+    ways = [
+        state("sequential", 1, 1.0, foreign=[(0.3, 0.5), (0.1, 0.9), (0.2, 0.5)]),
+        state("threads", 2, 1.0, foreign=[(0.1, 0.0)]),
+    ]
+    shares = [one.foreign for one in figures(*ways).candidates()]
+    assert shares == pytest.approx([0.34 / 0.6, 0.34 / 0.7])
+    assert figures(ways[1], ways[1]).candidates()[0].foreign is None
+
+
+def test_throughput_over_workers_is_of_calls_and_not_of_starts() -> None:
     ways = [
         state("sequential", 1, 1.0),
+        state("processes", 4, 0.25, once_s=6.0),
         state("processes", 2, 0.5, once_s=3.0),
-        state("processes", 4, 0.5, once_s=6.0),
+        CandidateState(Way("threads", 2), "CPython 3.14.0", status="failed", reason="it did not end in time"),
     ]
     (curve,) = figures(*ways).curves()
-    assert curve.points == ((1, 100.0), (2, 200.0))
-    assert curve.law == "none"
-    (curve,) = figures(*ways, gil=0.01, free=0.0, waiting=0.99).curves()
-    assert [workers for workers, _ in curve.points] == [1, 2, 4]
+    assert (curve.kind, curve.points) == ("processes", ((1, 100.0), (2, 200.0), (4, 400.0)))
 
 
 def test_p99_is_what_99_of_100_calls_take_and_fewer_have_none() -> None:

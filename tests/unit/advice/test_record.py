@@ -69,7 +69,6 @@ def test_text_begins_with_the_answer_and_ends_with_what_else_there_is() -> None:
     assert "InterpreterPool *" in text
     assert "AsyncPool: the function is no coroutine function" in text
     assert "      results = []" in text
-    assert "InterpreterPool: the universal scalability law with" in text
     assert max(map(len, lines)) <= advice_text.WIDTH
 
 

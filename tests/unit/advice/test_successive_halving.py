@@ -53,7 +53,7 @@ class Machine:
             return Died("was ended by SIGKILL", late=True, doing="passes", item=0)
         begin, self.now = self.now, self.now + took
         self.made.append((kind, workers, number))
-        reading = {"switches": 0, "cpu_s": 0.0, "idle_s": None, "at_s": begin}
+        reading = {"cpu_s": 0.0, "idle_s": None, "at_s": begin}
         return {
             "interpreter": "CPython 3.14.0", "start_s": start, "fingerprints": ["mark"] * first,
             "passes": passes, "timings": [], "calls": number, "raised": [], "first": reading,

@@ -13,8 +13,8 @@ from samples import sample
 from fairlead.errors import UsageError
 from fairlead.lab.analysis import compare as comparing
 from fairlead.lab.analysis.compare import holm
-from fairlead.lab.analysis.statistics import contrast
 from fairlead.lab.analysis.summarise import summarise
+from fairlead.measure.ratio import contrast
 from fairlead.record.comparison import Comparison, SeriesChange
 from fairlead.record.sample import Sample
 from fairlead.record.summary import Summary
@@ -40,16 +40,19 @@ def run(
     environment: dict[str, Any] | None = None,
     foreign_share: float = 0.01,
     params: dict[str, Any] | None = None,
+    repeats: int = 1,
 ) -> list[Sample]:
     random = np.random.default_rng(seed)
     own = {"interpreter": interpreter(version), "environment": environment or HERE}
     return [
         sample(
             "made.up", n, float(1e-5 * n * n * factor * random.lognormal(0, noise)),
-            params={"n": n, **(params or {})}, foreign_share=foreign_share, **own,
+            params={"n": n, **(params or {})}, foreign_share=foreign_share, run=f"run {name}", round=number,
+            **own,
         )
+        for name in range(repeats)
         for n in sizes
-        for _ in range(count)
+        for number in range(count)
     ]  # fmt: skip
 
 
@@ -69,23 +72,43 @@ def interpreters(series: SeriesChange) -> list[str]:
     ("factor", "change", "within"), [(2.0, "slower", None), (0.5, "faster", None), (1.0, "within", 1.1)]
 )
 def test_compare_calls_a_change_by_its_name(factor: float, change: str, within: float | None) -> None:
-    (series,) = compare(summary(run()), summary(run(factor, seed=2))).series
+    (series,) = compare(summary(run(repeats=4)), summary(run(factor, seed=2, repeats=4))).series
     assert [(cell.change, cell.within, cell.advice) for cell in series.cells] == [(change, within, None)] * 3
     for cell in series.cells:
         assert cell.ratio == pytest.approx(factor, rel=0.05)
         assert cell.low <= cell.ratio <= cell.high
-        assert (cell.samples_base, cell.samples) == (9, 9)
+        assert (cell.samples_base, cell.samples, cell.runs_base, cell.runs) == (36, 36, 4, 4)
 
 
-def test_equal_runs_differ_in_nothing_and_one_percent_is_no_change() -> None:
+ONE_A_SIDE = "one run a side cannot tell less than 15 %: fairlead lab run --repeat 5"
+
+
+def test_one_run_a_side_shows_no_difference_of_the_size_that_runs_have_anyway() -> None:
     one = summary(run())
     found = compare(one, one)
-    assert {cell.within for series in found.series for cell in series.cells} == {1.1}
+    assert {cell.within for series in found.series for cell in series.cells} == {1.25}
     assert {(cell.ratio, cell.p) for series in found.series for cell in series.cells} == {(1.0, 1.0)}
-    assert (found.unmatched, found.differing, found.problems) == ((), (), ())
-    (series,) = compare(summary(run(noise=0.001)), summary(run(1.01, noise=0.001, seed=2))).series
-    assert [cell.within for cell in series.cells] == [1.1] * 3
-    assert all(cell.p < 0.05 for cell in series.cells)
+    assert (found.unmatched, found.differing, found.problems) == ((), (), (ONE_A_SIDE,))
+    (series,) = compare(summary(run(noise=0.001)), summary(run(1.13, noise=0.001, seed=2))).series
+    assert {(cell.change, cell.within, cell.advice) for cell in series.cells} == {("within", 1.5, None)}
+    (series,) = compare(summary(run(noise=0.001)), summary(run(1.4, noise=0.001, seed=2))).series
+    assert {cell.change for cell in series.cells} == {"slower"}
+    for cell in series.cells:
+        assert 1.39 < cell.low < 1.4 < cell.high < 1.41, "the interval is that of these two runs"
+
+
+def test_what_runs_differ_by_is_measured_where_a_side_has_three() -> None:
+    """Runs at two levels: the one run of the other side is at a third, of the same spread."""
+
+    def leveled(levels: tuple[float, ...]) -> Summary:
+        runs = [run(level, seed=seed, noise=0.001) for seed, level in enumerate(levels, start=1)]
+        return summary([replace(one, run=str(number)) for number, own in enumerate(runs) for one in own])
+
+    close = compare(leveled((1.0, 1.002, 0.998, 1.001)), leveled((1.1,)))
+    assert {cell.change for cell in close.series[0].cells} == {"slower"}
+    assert close.problems[0].startswith("4 and 1 runs cannot tell less than ")
+    apart = compare(leveled((1.0, 1.2, 0.8, 1.1)), leveled((1.1,)))
+    assert {cell.change for cell in apart.series[0].cells} == {"undecided"}
 
 
 def test_compare_with_five_samples_of_many_cells_finds_what_is_twice_as_slow() -> None:
@@ -107,7 +130,7 @@ FEW = "fewer than 3 samples, or all alike: repeat both runs with a larger --budg
         (run(noise=0), run(3.0, noise=0), FEW),
         (run(noise=1.5), run(noise=1.5, seed=2), "a wide interval: repeat both runs with a larger --budget"),
         (run(), run(2.0, foreign_share=0.4),
-         "other processes took 40 % of the cores in run b: repeat it on a quieter machine"),
+         "run b was disturbed: others took 40 % of its time: repeat it on a quieter machine"),
         ([*run(noise=0.01), *run(20.0, noise=0.01)], run(),
          "run a has two populations here: compare their modes, not the means"),
     ],
@@ -123,8 +146,8 @@ def test_what_cannot_be_decided_is_undecided_and_says_what_to_do(
 
 
 def test_what_the_machine_may_account_for_is_no_change() -> None:
-    slower = [replace(one, spin_s=0.0012) for one in run(1.2, seed=2)]
-    runs = [summary([replace(one, spin_s=0.001) for one in run()]), summary(slower)]
+    slower = [replace(one, spin_s=0.0012) for one in run(1.2, seed=2, repeats=4)]
+    runs = [summary([replace(one, spin_s=0.001) for one in run(repeats=4)]), summary(slower)]
     (series,) = compare(*runs).series
     assert {(cell.change, cell.within, cell.advice) for cell in series.cells} <= {
         ("within", 1.25, None),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from interpreters import PYTHON
 
@@ -97,3 +100,40 @@ def test_documents_of_what_was_measured() -> None:
 def test_a_document_that_is_not_known_is_refused_with_those_that_are() -> None:
     with pytest.raises(UsageError, match="unknown document 'squre': there are square, battle, party"):
         registry.select(["document:squre"])
+
+
+PAGE = (Path(__file__).parents[3] / "docs" / "tutorial" / "the-article.md").read_text(encoding="utf-8")
+ROWS = re.findall(r"^\| (\d+) \| (.*) \| (.*) \| (.*) \|$", PAGE, re.MULTILINE)
+
+
+def test_the_page_names_each_document_as_the_file_does() -> None:
+    (table,) = re.findall(r"^\| document \| author.*?(?=\n\n)", PAGE, re.MULTILINE | re.DOTALL)
+    rows = table.splitlines()[2:]
+    for row, document in zip(rows, known().values(), strict=True):
+        assert row.endswith(f"| `fairlead lab run document:{document.id}` |")
+        assert document.title in row
+        assert (document.author or "not known to us") in row
+        assert document.address in row
+        assert document.licence in row
+        assert f"\n$ fairlead lab run document:{document.id} --quick" in PAGE
+
+
+def test_every_row_of_the_table_of_fidelity_is_y_or_a_sentence() -> None:
+    assert [int(number) for number, _, _, _ in ROWS] == list(range(1, 73))
+    for number, _, _, verdict in ROWS:
+        assert (
+            verdict == "y" or verdict.startswith(("y: ", "y, ")) or re.fullmatch(r"[A-Z].{20,}\.", verdict)
+        ), number
+
+
+def test_experiments_variants_and_claims_that_the_page_names_are_there() -> None:
+    experiments = registry.catalogue()
+    groups = {one.subject.group for one in experiments.values()}
+    name = re.compile(r"`((?:square|cured|gil|models|party)\.[a-z-]+)\*?`")
+    words = {word for row in ROWS for cell in row for word in name.findall(cell)}
+    assert {word for word in words if word not in experiments and word.rstrip("-") not in groups} == set()
+    labels = {variant.label for one in experiments.values() for variant in one.variants}
+    named = {name for _, _, cell, _ in ROWS if "variant" in cell for name in re.findall(r"\*([^*]+)\*", cell)}
+    columns = {metric.title for one in experiments.values() for metric in one.subject.metrics}
+    topics = {claim.topic for one in experiments.values() for claim in one.claims}
+    assert named - labels - columns - topics == set()

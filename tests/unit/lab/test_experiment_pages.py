@@ -24,6 +24,10 @@ def test_pages_say_of_every_experiment_what_it_declares() -> None:
         assert f"\n## {heading}: " in everything
         assert f"$ fairlead lab run {heading}\n" in everything
     assert {"square", "gil", "models", "party"} == set(pages)
+    credit = "\n- Ilya Egorov: Performance, in the documentation of aiologic (CC-BY-4.0), https://"
+    assert credit in pages["square"]
+    assert "Skvortsov" in pages["gil"]
+    assert "Skvortsov" not in pages["square"]
     assert "| `work` | sleep0 | sleep0, yield, spin | how those already through" in pages["square"]
     assert "| CPython, 2 cores | work sleep0, scheduler off | elapsed | n = 100: 40.7 ms" in pages["square"]
 

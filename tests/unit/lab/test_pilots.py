@@ -108,11 +108,11 @@ def work(plan: Plan) -> dict[str, set[Any]]:
     return found
 
 
-def test_tasks_take_a_tenth_of_a_second_or_up_to_twice_that_on_any_machine() -> None:
+def test_tasks_take_a_tenth_of_a_second_or_half_as_much_again_on_any_machine() -> None:
     for per_task_s in (0.0005, 0.00372, 0.0099, 0.03):
         plan, asked = sized("models.cpu", "models.mixed", each_s=per_task_s)
         (repeat,) = set.union(*work(plan).values())
-        assert 0.1 <= repeat * per_task_s < 0.2
+        assert 0.1 <= repeat * per_task_s < 0.15
         assert set(asked) == {"models.cpu-sequential on 3.13"}, "the first that can, for all others"
     plan, _ = sized("party.nbody", "party.nbody-unshared", each_s=4e-6)
     assert work(plan) == {"party.nbody": {32000}, "party.nbody-unshared": {32000}}

@@ -44,7 +44,8 @@ def series(
         values = [median * (1 + spread * (-1) ** number / 2) for number in range(ROUNDS)]
     unknown = dict.fromkeys(field.name for field in fields(Cell) if field.default is MISSING)
     known = {
-        "params": {"n": n}, "n": n, "values": tuple(values), "rounds": tuple(range(len(values))),
+        "params": {"n": n}, "n": n, "values": tuple(values),
+        "rounds": tuple((0, number) for number in range(len(values))),
         "median": median, "outliers": 0, "modes": (), "cpu_s": cpu_s, "sum_rss_kb": memory,
         "metrics": {"wrong_answers": wrong},
     }  # fmt: skip

@@ -175,6 +175,25 @@ def test_cases_have_variants_parameters_claims_and_work_of_their_own(tmp_path: P
     assert list(second.parameters) == ["case", "method"]
 
 
+def test_a_case_has_ways_and_a_kind_of_size_of_its_own(tmp_path: Path) -> None:
+    own = {
+        "title": "B",
+        "ways": ["b", "alone"],
+        "size_name": "tasks",
+        "growth": True,
+        "sizes": DECLARED["sizes"],
+    }
+    bare = {key: value for key, value in DECLARED.items() if key not in ("parameters", "variants")}
+    bare |= {"ways": "by", "cases": {"a": own, "b": own | {"ways": ["c"]}}}
+    path = declare(tmp_path)
+    path.write_text(f"EXPERIMENT = {bare!r}")
+    first, second = registry.load(path).cases.values()
+    assert (first.parameters["by"].default, first.parameters["by"].choices) == ("b", ("b", "alone"))
+    assert [one.params for one in first.variants] == [{"by": "b"}, {"by": "alone"}]
+    assert [one.params for one in second.variants] == [{"by": "c"}]
+    assert (first.subject.size_name, first.subject.growth, first.subject.ways) == ("tasks", True, "by")
+
+
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
@@ -235,9 +254,9 @@ def test_references_are_the_rows_beside_the_file_by_variant_label_and_metric(tmp
     )
     grown, memory, *either = registry.load(declare(tmp_path)).subject.references
     assert grown.points == ((10, 1.0), (100, 100.0))
-    assert grown.exponent == pytest.approx(2.0)
+    assert grown.exponent([10, 20, 100]) == pytest.approx(2.0)
     assert grown.variant == {"work": "bee", "cores": 1}
-    assert (memory.points, memory.exponent, memory.variant) == (((0, 4096.0),), None, {})
+    assert (memory.points, memory.exponent([1, 2]), memory.variant) == (((0, 4096.0),), None, {})
     assert (memory.metric, memory.unit) == ("max_rss_kb", "KiB")
     assert [one.variant for one in either] == [{"cores": "all"}, {"cores": 2}]
     assert {one.points for one in either} == {((0, 3.0),)}

@@ -13,6 +13,7 @@ from interpreters import made
 from samples import planned, sample
 
 from fairlead.lab.run.plan import PlannedSeries, RunOptions, make_plan
+from fairlead.lab.run.questions import questions
 from fairlead.lab.run.sampling import AT_MOST, ENOUGH, PlannedSample, SampleOrder
 from fairlead.record.sample import SampleStatus
 
@@ -128,7 +129,7 @@ def test_order_says_the_time_or_the_budget_that_it_would_take() -> None:
     skips = Drive((series("a", (10, 20, 1000)),), 5.0).go().skips()
     said = rf"{ENOUGH} samples of n=1000 take about [\d.]+ s, more than the budget leaves; try --budget \d+s"
     assert re.fullmatch(said, skips["a", 1000] or "")
-    lines = tuple(series(f"3.{number}", (10,)) for number in range(30))
+    lines = tuple(planned(sizes=(10,), params={"policy": "other", "cores": "all", "k": k}) for k in range(30))
     refused = [planned.skip for planned in Drive(lines, 60, lambda *_: 1.0).go().planned if planned.skip]
     (more,) = {found[1] for text in refused if (found := re.search(r"a --budget of (\d+)s may", text))}
     again = Drive(lines, int(more), lambda *_: 1.0).go()
@@ -170,8 +171,58 @@ def test_budget_is_spent_claim_by_claim_over_all_interpreters() -> None:
     assert not whole.skips()
 
 
+def quiet_s(one: PlannedSeries, n: int) -> float:
+    """What a sample of models takes on two quiet cores: one task after another 0.1 s of waiting, or 0.15 s of
+    computing, the most that is chosen; and 0.25 s to start an interpreter and a server, 0.1 s for a pool."""
+    work, _, way = one.experiment.removeprefix("models.").partition("-")
+    pool_s, whole_s = 0.1 * ("p" in way.partition("async-")[2] or "pool" in way), 0.15 * n
+    if work in ("io", "blocking"):
+        one_by_one = way in ("sequential", "async-one-by-one") or (work, way) == ("blocking", "async")
+        calls = n if work == "io" else n // 2
+        return 0.25 + pool_s + 0.1 * (calls if one_by_one else 1 + 4 * way.endswith("process-pool"))
+    processes = any(word in way for word in ("process", "interpreter", "loops"))
+    return 0.25 + pool_s + whole_s / (2 if processes and one.params["cores"] == "all" else 1)
+
+
+@pytest.mark.parametrize("names", [("3.13",), ("3.11", "3.13", "3.14")])
+def test_a_quick_run_of_models_has_enough_samples_of_the_sources_conclusions(names: tuple[str, ...]) -> None:
+    pythons = [made(f"{name}.0", name=name) for name in names]
+    plan = make_plan(RunOptions(ids=("models",), mode="quick"), pythons, {"affinity": [0, 1]}, None)
+    drive = Drive(plan.series, plan.budget_s, cost=quiet_s, noise=0.05).go()
+    assert drive.now <= plan.budget_s == 60 * len(names)
+    cells = [cell for sizes in drive.order.series for cell in sizes]
+    asked = questions(drive.order.series, cells)
+    conclusions = {
+        ("models.io-sequential", "models.io-async"),
+        ("models.io-sequential", "models.io-threads"),
+        ("models.cpu-sequential", "models.cpu-process-pool"),
+        ("models.cpu-sequential", "models.cpu-threads"),
+        ("models.mixed-async", "models.mixed-async-process-pool"),
+        ("models.blocking-async", "models.blocking-async-thread-pool"),
+    }
+    rounds = {
+        (sides, question.cells[0].series.interpreter): question.rounds
+        for question in asked
+        if (sides := tuple(cell.series.experiment for cell in question.cells)) in conclusions
+        and question.cells[0].series.params["cores"] == "all"
+    }
+    assert len(rounds) == len(conclusions) * len(names)
+    assert [sides for sides, count in rounds.items() if count < ENOUGH] == []
+
+
+def test_a_budget_too_small_for_one_claim_is_shared_by_all_interpreters() -> None:
+    names = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
+    drive = models(30.0, *names).go()
+    taken = Counter(t.cell.series.interpreter for t in drive.planned if not t.skip)
+    assert taken.keys() == set(names)
+    assert max(taken.values()) - min(taken.values()) <= 2, "one round of the claim's two sides"
+    assert "30 s are too few for 72 of 72 claims" in (drive.order.shortfall() or "")
+    nothing = models(0.0, *names).go()
+    assert nothing.now == 0
+
+
 def test_of_a_claim_all_sides_are_measured_or_none() -> None:
-    for budget_s in range(5, 60, 5):
+    for budget_s in range(20, 90, 5):
         drive = models(budget_s, "3.12", "3.13").go()
         rounds = Counter(t.cell.series.experiment for t in drive.planned if not t.skip and t.round)
         for one, other in (

@@ -48,38 +48,39 @@ def summary() -> Summary:
 def test_published_figures_stand_beside_ours_with_the_claims_about_them(summary: Summary) -> None:
     (convoy,) = summary.documents
     tables = {one.title: one for one in documents.tables(summary, convoy)}
-    label = "100 million steps"
-    assert tables["Counting down"].rows == (
-        (label, "1", "wall", "6.52 s", "13.0 s", "x1.99"), (label, "2", "wall", "6.57 s", "13.0 s", "x1.98"),
-        (label, "4", "wall", "6.59 s", "13.0 s", "x1.97"), (label, "8", "wall", "6.58 s", "13.0 s", "x1.98"),
-    )  # fmt: skip
-    assert [row[3] for row in tables["Counting down, by switch interval"].rows] == [
-        "6.53 s", "6.58 s", "7.20 s", "7.19 s",
-    ]  # fmt: skip
+    found = tables["Counting down"].figures
+    # all are of one source, which is named once
+    assert found.sources == "CPython, 1e8 steps"
+    assert found.heads == ("case", "figure", "n", "theirs", "ours", "ratio")
+    theirs = [("1", "6.52 s", "x1.99"), ("2", "6.57 s", "x1.98")]
+    theirs += [("4", "6.59 s", "x1.97"), ("8", "6.58 s", "x1.98")]
+    assert found.rows == [("100 million steps", "wall", n, one, "13.0 s", ratio) for n, one, ratio in theirs]
+    by_interval = tables["Counting down, by switch interval"].figures
+    assert [row[3] for row in by_interval.rows] == ["6.53 s", "6.58 s", "7.20 s", "7.19 s"]
     first, second = tables["Counting down"].claims
     assert first.startswith("settled: 2 threads count down no faster than one: x1.00")
     assert second.startswith("settled: 8 threads count down no faster than one: x1.00")
-    served = tables["An echo server, alone, beside a thread and beside processes"].rows
-    assert served == (
-        ("alone", "1", "rate", "30.0 k/s", "60.0 k/s", "x2.00"),
-        ("1 CPU thread", "1", "rate", "100/s", "50/s", "x0.50"),
-    )
-    # with other parameters than theirs there is nothing to stand beside
-    assert [row[3:] for row in tables["SHA-256 of eight messages of 128 MB"].rows] == [
-        ("", "1.00 s ± 0 %", "")
+    served = tables["An echo server, alone, beside a thread and beside processes"].figures
+    assert served.rows == [
+        ("alone", "CPython, alone", "rate", "1", "30.0 k/s", "60.0 k/s", "x2.00"),
+        ("1 CPU thread", "CPython, beside a CPU thread", "rate", "1", "100/s", "50/s", "x0.50"),
     ]
+    # with other parameters than theirs there is nothing to stand beside
+    alone = tables["SHA-256 of eight messages of 128 MB"].figures
+    assert (alone.heads[3:], [row[3:] for row in alone.rows]) == (("ours",), [("1.00 s ± 0 %",)])
     assert "The echo server and its client on one core, alone" not in tables
 
 
-def test_a_figure_at_another_size_is_shown_and_not_divided() -> None:
+def test_a_figure_of_another_size_and_interpreter_is_shown_and_not_divided() -> None:
     taken = six("gil.battle", 0.5, 2000, {"series_s": 0.25}, count="nothing", check_interval=100)
-    made = summarise(taken)
+    made = summarise([replace(one, interpreter=summaries.PYTHONS[1]) for one in taken])  # theirs is Python 2
     (battle,) = made.documents
     (table,) = documents.tables(made, battle)
-    assert table.rows == (
-        ("plain", "100000, ours 2000", "in series", "24.6 s", "250 ms", ""),
-        ("plain", "100000, ours 2000", "wall", "45.5 s", "500 ms", ""),
-    )
+    assert table.figures.sources == "CPython 2, 2 cores, OS X"
+    assert table.figures.rows == [
+        ("plain", "in series", "100000, ours 2000", "24.6 s", "250 ms"),
+        ("plain", "wall", "100000, ours 2000", "45.5 s", "500 ms"),
+    ]
 
 
 def test_whose_it_is_is_said_where_its_figures_are(summary: Summary) -> None:
@@ -95,7 +96,7 @@ def test_whose_it_is_is_said_where_its_figures_are(summary: Summary) -> None:
 def test_the_terminal_shows_the_tables_of_a_run_of_a_document_alone(summary: Summary) -> None:
     shown = text.render(summary)
     assert shown.startswith("Victor Skvortsov")
-    assert re.search(r"^alone +1 +rate +30.0 k/s +60.0 k/s +x2.00$", shown, re.MULTILINE)
+    assert re.search(r"^ +alone +CPython, alone +rate +1 +30.0 k/s +60.0 k/s +x2.00$", shown, re.MULTILINE)
     more = summarise(six("gil.signal", 1.0, 1, {"delay_s": 0.1}, signals=20))
     mixed = replace(
         summary, series=(*summary.series, *more.series), subjects=(*summary.subjects, *more.subjects)

@@ -42,6 +42,8 @@ def test_figures_of_an_experiment_have_columns_of_their_own() -> None:
     figures = [text for tag, text in page.texts if tag == "td"]
     for figure in ("2,500/s", "5.10 ms", "900 KiB", "98 %", "x1.80"):
         assert figures.count(figure) == 3, "once for each size"
+    page = Page(html.render(summaries.with_metrics(metrics={})))
+    assert "rate" not in [text for tag, text in page.texts if tag == "th"], "nothing stands in its column"
 
 
 class Page(HTMLParser):
@@ -170,7 +172,7 @@ def test_conditions_subjects_losses_and_environment_are_shown(summary: Summary, 
 def test_panel_comes_with_fit_reference_and_view(summary: Summary) -> None:
     roster = names.Roster(summary.series)
     mutex = [one for one in summary.series if one.experiment == "square.mutex"]
-    panel = curves.panel("p", summary.subjects[0], mutex, roster)
+    panel = curves.panel(summary.subjects[0], mutex, roster)
     assert panel is not None
     assert [r["name"] for r in panel["references"]] == ["CPython, 2 cores", "PyPy, 2 cores"]
     view = panel["view"]
@@ -201,7 +203,7 @@ def test_medians_lie_where_the_axes_say() -> None:
         replace(c, median=1e-6 * c.n**2, low=None, high=None, values=(1e-6 * c.n**2,)) for c in curve.cells
     ]
     whole = replace(curve, cells=tuple(cells))
-    panel = curves.panel("p", summaries.SUBJECTS[0], [whole], names.Roster([whole]))
+    panel = curves.panel(summaries.SUBJECTS[0], [whole], names.Roster([whole]))
     assert panel is not None
     drawn = plot.svg(panel, "label")
     at = [
@@ -330,7 +332,7 @@ def test_no_line_ends_within_an_option_or_a_date(source: str) -> None:
 def test_every_line_of_a_curve_is_in_its_legend(summary: Summary) -> None:
     roster = names.Roster(summary.series)
     mutex = [one for one in summary.series if one.experiment == "square.mutex"]
-    panel = curves.panel("p", summary.subjects[0], mutex, roster)
+    panel = curves.panel(summary.subjects[0], mutex, roster)
     assert panel is not None
     drawn = plot.svg(panel, "label")
     said = re.findall(r'<g class="legend".*?<line class="([^"]+)".*?<text x="34">([^<]+)</text></g>', drawn)

@@ -89,14 +89,17 @@ def test_fit_cell_and_exponent_are_a_few_words() -> None:
 
 
 def test_references_stand_against_the_interval_and_belong_to_variant_and_implementation() -> None:
-    fit = Fit(exponent=2.05, low=1.98, high=2.11, model="n^2")
-    published = Reference(label="there", points=((100, 0.1), (1000, 10.0)), exponent=None)
-    assert words.reference_exponent(published) == pytest.approx(2.0)
-    assert words.reference(published, fit) == (
-        "there: n^2.00, n = 100: 100 ms, n = 1000: 10.0 s (x100); inside the interval"
-    )
-    assert words.reference(replace(published, exponent=1.2), fit).endswith("flatter than here")
-    assert words.reference(replace(published, exponent=2.5), fit).endswith("steeper than here")
+    published = Reference(label="there", points=((10, 0.1), (100, 1.0), (1000, 1000.0)))
+    assert words.reference(published) == "there: n = 10: 100 ms, n = 1000: 1000 s (x10000)"
+
+    def place(*sizes: int) -> str | None:
+        return words.reference_place(published, summaries.series(random.Random(1), sizes=sizes))
+
+    assert place(100, 200, 400) == "n^3.00 at n = 100 to 400, steeper than here"
+    assert place(10, 20, 40) == "n^1.00 at n = 10 to 40, flatter than here"
+    assert place(50, 100, 200) == "n^2.00 at n = 50 to 200, inside the interval"
+    assert place(5, 10, 100) == "n^1.00 at n = 10 to 100", "of other sizes than ours"
+    assert place(1, 2, 10) is None
     rng = random.Random(1)
     mutex, semaphore, _ = summaries.SUBJECTS
     on = {p["name"]: summaries.series(rng, python=p) for p in summaries.PYTHONS}

@@ -11,9 +11,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-Timing = tuple[float, float | None]
-"""Seconds of a call, and of its thread's processor time: None of a coroutine: its thread runs others."""
-
 
 class Raised(str):
     """In place of a call's result: what it raised."""
@@ -48,15 +45,15 @@ class Caught:
 
 
 class Timed:
-    """A function that returns what its call took, too."""
+    """A function that returns the seconds of its call, too."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
 
-    def __call__(self, item: Any) -> tuple[Any, Timing]:
-        begin, used = time.perf_counter(), time.thread_time()
+    def __call__(self, item: Any) -> tuple[Any, float]:
+        begin = time.perf_counter()
         value = self.function(item)
-        return value, (time.perf_counter() - begin, time.thread_time() - used)
+        return value, time.perf_counter() - begin
 
 
 class Reached:
@@ -86,10 +83,10 @@ def timed(function: Callable[..., Any], *, coroutine: bool) -> Callable[..., Any
     if not coroutine:
         return Timed(function)
 
-    async def awaited(item: Any) -> tuple[Any, Timing]:
+    async def awaited(item: Any) -> tuple[Any, float]:
         begin = time.perf_counter()
         value = await function(item)
-        return value, (time.perf_counter() - begin, None)
+        return value, time.perf_counter() - begin
 
     return awaited
 

@@ -14,10 +14,11 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from . import usage
-from .calling import Awaited, Raised, Reached, Timing, caught, said, timed
+from .calling import Awaited, Raised, Reached, caught, said, timed
 from .fingerprint import fingerprint
 from .loading import interpreter, load_target, sequence
 
@@ -87,7 +88,7 @@ class _Measured:
         self._timed = timed(safe, coroutine=bare)
         self._called = self._timed if self._long else safe if catch else self._function
         self._passes: list[tuple[int, float]] = []
-        self._timings: list[Timing] = []
+        self._timings: list[float] = []
         self._raised: dict[int, str] = {}
         self._done = 0
 
@@ -95,9 +96,10 @@ class _Measured:
         job, say = self._job, self._progress.say
         say("start")
         first = _reading()
+        start = _maker(job, self._function)
         with contextlib.ExitStack() as stack:
             begin = time.perf_counter()
-            self._make = _maker(job, self._function, stack)
+            self._make = start(stack)
             start_s = time.perf_counter() - begin
             _reach(self._make, job)
             say("check")
@@ -164,10 +166,8 @@ class _Measured:
 
 def _reading() -> dict[str, Any]:
     """The counters of this session and of the machine, between two passes."""
-    found = usage.members()
     return {
-        "switches": usage.switches(found),
-        "cpu_s": usage.cpu_s(found),
+        "cpu_s": usage.cpu_s(usage.members()),
         "idle_s": usage.idle_s(),
         "at_s": time.monotonic(),
     }
@@ -186,29 +186,41 @@ def _reach(make: RunItems, job: dict[str, Any]) -> None:
             return
 
 
-def _maker(job: dict[str, Any], function: Callable[..., Any], stack: contextlib.ExitStack) -> RunItems:
-    """What makes a pass's calls in the way of the job; its workers have loaded the function."""
+def _maker(job: dict[str, Any], function: Callable[..., Any]) -> Callable[[contextlib.ExitStack], RunItems]:
+    """What starts the pool, with all imported that a program imports before; its workers load the function.
+
+    The pool returns what makes a pass's calls, and ends with the stack.
+    """
     kind, workers = job["kind"], job["workers"]
     if kind == "sequential":
         if not job["coroutines"]:
-            return map
-        runner = stack.enter_context(asyncio.Runner())
-        return lambda called, chosen: runner.run(_in_turn(called, chosen))
+            return lambda _: lambda called, chosen: [called(item) for item in chosen]
+        runner = asyncio.Runner
+        return lambda stack: partial(_in_turn, stack.enter_context(runner()))
+    made: Any
     if kind == "free-threaded":
         from concurrent.futures import ThreadPoolExecutor
 
-        threads = stack.enter_context(ThreadPoolExecutor(workers))
-        list(threads.map(callable, [function] * workers))
-        return threads.map
-    from fairlead.pools import pool as make
+        made, options = ThreadPoolExecutor, {}
+    else:
+        from fairlead import pools
+        from fairlead.record.advice import NAMES
 
-    pool = stack.enter_context(make(kind, workers))
-    if kind != "async":
-        # each worker takes the function, as it has to before its first call
-        list(pool.map(callable, [function] * (2 * workers), chunksize=1))
-    mapped: RunItems = pool.map
-    return mapped
+        made, options = getattr(pools, NAMES[kind]), {"chunksize": 1}
+
+    def start(stack: contextlib.ExitStack) -> RunItems:
+        pool = stack.enter_context(made(workers))
+        if kind != "async":
+            # each worker takes the function, as it has to before its first call
+            list(pool.map(callable, [function] * (2 * workers), **options))
+        mapped: RunItems = pool.map
+        return mapped
+
+    return start
 
 
-async def _in_turn(function: Callable[..., Any], chosen: list[Any]) -> list[Any]:
-    return [await function(item) for item in chosen]
+def _in_turn(runner: asyncio.Runner, function: Callable[..., Any], chosen: list[Any]) -> list[Any]:
+    async def calls() -> list[Any]:
+        return [await function(item) for item in chosen]
+
+    return runner.run(calls())

@@ -62,16 +62,3 @@ def memory_kib(members: list[int]) -> int | None:
         kib = {line.split()[0]: int(line.split()[1]) for line in lines if line.startswith(_MEMORY)}
         total += kib.get("Pss:", 0) + max(0, kib.get("VmHWM:", 0) - kib.get("VmRSS:", 0))
     return total or None
-
-
-def switches(members: list[int]) -> int:
-    """Context switches of their living threads so far."""
-    total = 0
-    for pid in members:
-        for status in Path(f"/proc/{pid}/task").glob("*/status"):
-            try:
-                lines = status.read_text().splitlines()
-            except OSError:
-                continue
-            total += sum(int(line.split()[1]) for line in lines if "ctxt_switches" in line)
-    return total

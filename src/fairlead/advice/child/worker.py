@@ -10,6 +10,7 @@ import importlib
 import json
 import mmap
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +35,14 @@ class Activity:
 
 def main(path: str) -> None:
     job: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+    startup_s = time.monotonic() - job["begin_s"]
     progress = Activity(job["progress"])
     stage = importlib.import_module(f".{job['stage']}", __package__)
     try:
         answer = stage.run(job, progress)
     except Refused as refused:
         answer = {"refused": str(refused), "called": refused.called}
+    answer["startup_s"] = startup_s
     progress.say("done")
     written = Path(job["answer"] + ".new")
     written.write_text(json.dumps(answer), encoding="utf-8")

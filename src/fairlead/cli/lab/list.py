@@ -40,7 +40,8 @@ def list_(ids: tuple[str, ...], form: str) -> None:
     if not ids:
         _overview()
         return
-    for experiment in _once(registry.select(ids)):
+    selected = registry.select(ids)
+    for experiment in _once(selected):
         click.echo(_folded(f"{experiment.id}  {experiment.subject.title}", 0))
         click.echo(_folded(experiment.subject.question, 2))
         rows = [
@@ -49,7 +50,9 @@ def list_(ids: tuple[str, ...], form: str) -> None:
         ]
         rows.append(("runs on", f"Python {experiment.pythons}", ""))
         click.echo(table(rows, indent=4, width=columns()))
-        labels = [repr(one.label).replace(" ", _TIED) for one in experiment.variants if one.label]
+        alike = [one for one in selected if _name(one) == _name(experiment)]
+        named = dict.fromkeys(variant.label for one in alike for variant in one.variants if variant.label)
+        labels = [repr(label).replace(" ", _TIED) for label in named]
         if labels:
             click.echo(_folded(f"variants: {', '.join(labels)}", 4).replace(_TIED, " "))
 

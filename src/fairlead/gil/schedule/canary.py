@@ -66,7 +66,8 @@ def judge(pairs: Sequence[tuple[CanaryWindow, CanaryWindow]]) -> CanaryVerdict |
         return None
     per_turn = paired([scheduled.wait_per_turn / stock.wait_per_turn for stock, scheduled in pairs], LEVEL)
     p99 = paired([scheduled.p99_wait / stock.p99_wait for stock, scheduled in pairs], LEVEL)
-    assert per_turn is not None and p99 is not None, "each look has enough pairs"
+    assert per_turn is not None, "each look has enough pairs"
+    assert p99 is not None
     decision: Decision | None = None
     reason = ""
     if per_turn.low > REGRESSION or p99.low > REGRESSION:

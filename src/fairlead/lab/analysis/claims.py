@@ -1,28 +1,52 @@
 """Claims: what a run settles, what it leaves open, and where it contradicts what was published.
 
 A claim is declared beside its experiment (``Declared``): two times, or a series, and a threshold. It is
-settled when the whole interval lies on one side of the threshold. A ratio is paired by round: both times come
-from the same round, taken one right after the other. Published figures belong to a claim by the parameters
-that it names; where all of them lie on the other side of the threshold than what is settled here, that is
-said.
+settled when the whole interval lies on one side of the threshold. A ratio is paired: both times come from the
+same round of the same run, taken one right after the other; of several runs each counts once
+(``measure.ratio.over_runs``). Published figures belong to a claim by the parameters that it names; where all
+of them lie on the other side of the threshold than what is settled here, that is said.
+
+Three things keep a claim open whatever its interval. Samples that others disturbed (``pairs.disturbed``), as
+they keep a comparison undecided. Two modes: a mean of both is neither, so it has no interval, and is settled
+only if each mode is, by Student's interval with the spread within both, from ``FEWEST_OF_TWO`` rounds on. And
+a fixed cost, of an exponent below its threshold: what is behind the cost may well grow faster.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
-from fairlead.lab.analysis.statistics import paired
+from fairlead.lab.analysis import pairs
+from fairlead.lab.analysis.modes import boundary
 from fairlead.lab.catalogue.declared import Declared
-from fairlead.record.summary import Cell, Claim, Published, Reference, Series, Side, Subject, Unit, Verdict
+from fairlead.measure.ratio import RATIO_LEVEL, over_runs, student
+from fairlead.record.summary import (
+    Cell,
+    Claim,
+    Mode,
+    Published,
+    Reference,
+    RunRound,
+    Series,
+    Side,
+    Subject,
+    Unit,
+    Verdict,
+)
 
 ANY_OF_GROUP = "experiment"
 """The key of a side that names another experiment than the one that declares the claim."""
+FEWEST_OF_TWO = 10
+"""With fewer rounds a ratio with two modes is open, and none is known to have one."""
 INVERSE = "requests_per_s"
 """A published rate, whose inverse is a time."""
+TIMES = ("elapsed", INVERSE)
+"""Published metrics that a claim about times is held against."""
 _PLAIN = {"policy": "other", "cores": "all", "scheduler": "off"}
 """What a side means unless it says otherwise, of parameters that the experiment has."""
 
@@ -33,15 +57,12 @@ class Taken:
 
     subject: Subject
     series: Series
-    metrics: Mapping[str, Mapping[int, Mapping[int, float]]]
+    metrics: Mapping[str, Mapping[int, Mapping[RunRound, float]]]
     """Of each metric and n: the value of each round."""
-
-    def by_round(self, cell: Cell, metric: str = "") -> dict[int, float]:
-        """The times of a cell by round, or the values of a metric; of two of one round, as of two runs put
-        together, the last."""
-        if metric:
-            return dict(self.metrics.get(metric, {}).get(cell.n, {}))
-        return dict(zip(cell.rounds, cell.values, strict=True))
+    place: str
+    """The machine that it was measured on, and what of it may change."""
+    host: str = ""
+    """Its name."""
 
 
 def claims(declared: Mapping[str, Sequence[Declared]], taken: Sequence[Taken]) -> tuple[Claim, ...]:
@@ -52,12 +73,13 @@ def claims(declared: Mapping[str, Sequence[Declared]], taken: Sequence[Taken]) -
         taken: all series.
     """
     found = []
+    several = len({one.place for one in taken}) > 1
     for name, its in declared.items():
         for one in its:
             for alike in _interpreters(taken, name):
                 made = _exponent(name, one, alike) if one.kind == "exponent" else _ratio(name, one, alike)
                 if made is not None:
-                    found.append(made)
+                    found.append(replace(made, text=f"{made.text} ({alike[0].host})") if several else made)
     return tuple(found)
 
 
@@ -70,12 +92,17 @@ def fits(wanted: Mapping[str, Any], params: Mapping[str, Any]) -> bool:
     )
 
 
+def further(wanted: Mapping[str, Any], params: Mapping[str, Any]) -> int:
+    """How many parameters a series has that a side does not name."""
+    return len(params.keys() - wanted.keys())
+
+
 def _interpreters(taken: Sequence[Taken], name: str) -> Iterator[list[Taken]]:
-    """The measured series, an interpreter and environment at a time, if the experiment is among them."""
-    alike: dict[str, list[Taken]] = {}
+    """The measured series, an interpreter and machine at a time, if the experiment is among them."""
+    alike: dict[tuple[str, str], list[Taken]] = {}
     for one in taken:
         if any(cell.values for cell in one.series.cells):
-            alike.setdefault(str(one.series.interpreter), []).append(one)
+            alike.setdefault((str(one.series.interpreter), one.place), []).append(one)
     for group in alike.values():
         if any(name in (one.subject.id, one.subject.group) for one in group):
             yield group
@@ -84,27 +111,34 @@ def _interpreters(taken: Sequence[Taken], name: str) -> Iterator[list[Taken]]:
 def _find(name: str, wanted: Mapping[str, Any], taken: Iterable[Taken]) -> Taken | None:
     """The first series that a side names; with fewest further parameters that the side does not name."""
     experiment = wanted.get(ANY_OF_GROUP, name)
-    for one in taken:
-        if experiment in (one.subject.id, one.subject.group) and fits(wanted, one.series.variant):
-            return one
-    return None
+    found = [
+        one
+        for one in taken
+        if experiment in (one.subject.id, one.subject.group) and fits(wanted, one.series.variant)
+    ]
+    return min(found, key=lambda one: further(wanted, one.series.variant), default=None)
 
 
 def _exponent(name: str, declared: Declared, taken: Sequence[Taken]) -> Claim | None:
     found = _find(name, declared.of, taken)
     if found is None:
         return None
-    fit = found.series.fit
-    split = fit.note is not None and "two populations" in fit.note
+    cells = [cell for cell in found.series.cells if cell.values]
+    fit, sizes = found.series.fit, [cell.n for cell in cells]
+    split = any(len(cell.modes) > 1 for cell in cells)
     ends = None if fit.low is None or fit.high is None or split else (fit.low, fit.high)
-    enough = sum(len(cell.values) >= 5 for cell in found.series.cells) >= 3
+    enough = sum(len(cell.values) >= 5 for cell in cells) >= 3
+    why = next(filter(None, map(pairs.disturbed, cells)), None)
+    steepest = fit.behind_fixed_cost
+    if why is None and ends and steepest and ends[1] < declared.more_than <= steepest:
+        why = f"behind a fixed cost it may be n^{steepest:.1f}: larger --sizes tell"
     published = [
-        Published(label=r.label, value=r.exponent)
+        Published(label=r.label, value=exponent)
         for r in found.subject.references
-        if r.exponent is not None
-        and r.metric == "elapsed"
-        and _is_of(r, found.series)
+        if r.metric == "elapsed"
+        and r.is_about(found.series.interpreter)
         and all(found.series.variant.get(key) == value for key, value in r.variant.items())
+        and (exponent := r.exponent(sizes)) is not None
     ]
     return _claim(
         name,
@@ -112,9 +146,11 @@ def _exponent(name: str, declared: Declared, taken: Sequence[Taken]) -> Claim | 
         found,
         value=fit.exponent,
         ends=ends if enough else None,
-        rounds=min((len(cell.values) for cell in found.series.cells if cell.values), default=0),
+        doubt=why,
+        rounds=min((len(cell.values) for cell in cells), default=0),
+        runs=len({run for cell in cells for run, _ in cell.rounds}),
         published=published,
-        note=fit.note,
+        note=why or fit.note,
     )
 
 
@@ -129,34 +165,90 @@ def _ratio(name: str, declared: Declared, taken: Sequence[Taken]) -> Claim | Non
     first, second = cells
     if first is second and not declared.over_metric:
         return None  # of a series with one size the least and the greatest are the same
-    a = one.by_round(first, declared.metric)
-    b = other.by_round(second, declared.over_metric or declared.metric)
+    a, b = pairs.by_round(first), pairs.by_round(second)
     if declared.over_metric:
+        b = dict(one.metrics.get(declared.over_metric, {}).get(first.n, {}))
         title = next(m.title for m in one.subject.metrics if m.name == declared.over_metric)
         whats = (_called(first, one, one), title)
     else:
         whats = (_called(first, one, other), _called(second, other, one))
-    common = sorted(a.keys() & b.keys())
-    ratios = [a[number] / b[number] for number in common]
-    found = paired(ratios)
+    if declared.metric:
+        sides_of = (one, first, declared.metric), (other, second, declared.over_metric or declared.metric)
+        a, b = (dict(of.metrics.get(metric, {}).get(cell.n, {})) for of, cell, metric in sides_of)
     unit: Unit = next((m.unit for m in one.subject.metrics if m.name == declared.metric), "s")
+    ratios = pairs.ratios(a, b)
+    by_run = pairs.by_run(ratios)
+    modes, ends = _modes(by_run)
+    found = None if modes else over_runs(list(by_run.values()))
+    why = pairs.disturbed(first) or pairs.disturbed(second)
+    if not {run for run, _ in a} & {run for run, _ in b}:
+        why = "its two sides were never measured in one run"
+    elif modes and len(ratios) < FEWEST_OF_TWO:
+        why = why or f"two modes need {FEWEST_OF_TWO} rounds or more: give a larger --budget"
     # of the rounds that the ratio is of: one side may have been measured in others as well, for another claim
     sides = tuple(
-        Side(what=what, n=cell.n, median=median(times[number] for number in common), unit=unit)
+        Side(what=what, n=cell.n, median=median(times[where] for where in ratios), unit=unit)
         for what, cell, times in zip(whats, (first, second), (a, b), strict=True)
-        if common
+        if ratios
     )
     return _claim(
         name,
         declared,
         one,
-        value=found.value if found else _middle(ratios),
-        ends=(found.low, found.high) if found else None,
+        value=found.value if found else _middle(list(ratios.values())) if not modes else None,
+        ends=(found.low, found.high) if found else ends,
+        doubt=why,
         rounds=len(ratios),
+        runs=len(by_run),
         published=list(_published(declared, one, other)),
         sides=sides,
+        names=whats,
         n=first.n,
+        note="; ".join(filter(None, (why, _left_out(ratios, first, second)))) or None,
+        modes=modes,
     )
+
+
+def _modes(runs: Mapping[int, Sequence[float]]) -> tuple[tuple[Mode, ...], tuple[float, float] | None]:
+    """The two modes that ratios fall into, or none; and the ends that hold both.
+
+    Runs differ as a whole, which makes no modes: they are looked for around the median of each.
+    """
+    logs = {run: [math.log(ratio) for ratio in own] for run, own in runs.items()}
+    if not logs:
+        return (), None
+    whole = median(itertools.chain.from_iterable(logs.values()))
+    level = {run: whole - median(own) for run, own in logs.items()}
+    every = [(value, value + level[run]) for run, own in logs.items() for value in own]
+    between = boundary([math.exp(centred) for _, centred in every])
+    if between is None:
+        return (), None
+    edge = math.log(between) - 1e-9
+    sides = [[value for value, centred in every if (centred >= edge) == above] for above in (False, True)]
+    middles = [sum(side) / len(side) for side in sides]
+    freedom = len(every) - len(sides)
+    squares = sum(
+        (value - middle) ** 2 for side, middle in zip(sides, middles, strict=True) for value in side
+    )
+    error = student(freedom, RATIO_LEVEL) * math.sqrt(squares / freedom)
+    reaches = [error / math.sqrt(len(side)) for side in sides]
+    found = tuple(
+        Mode(value=math.exp(middle), rounds=len(side)) for side, middle in zip(sides, middles, strict=True)
+    )
+    return found, (math.exp(middles[0] - reaches[0]), math.exp(middles[1] + reaches[1]))
+
+
+def _left_out(ratios: Mapping[RunRound, float], *cells: Cell) -> str | None:
+    """What of several runs the ratio is not of, in words."""
+    runs = {run for cell in cells for run, _ in cell.rounds}
+    paired = {run for run, _ in ratios}
+    twice = sum(len(cell.rounds) - len(set(cell.rounds)) for cell in cells)
+    told = []
+    if paired and runs - paired:
+        told.append(f"{len(runs - paired)} of {len(runs)} runs have no round with both times")
+    if twice:
+        told.append(f"of {twice} samples there is another of the same run and round, which counts")
+    return "; ".join(told) or None
 
 
 def cells_of(declared: Declared, of: Sequence[Any], over: Sequence[Any]) -> tuple[Any, Any] | None:
@@ -229,13 +321,20 @@ def _claim(
     *,
     value: float | None,
     ends: tuple[float, float] | None,
+    doubt: str | None,
     rounds: int,
+    runs: int,
     published: Sequence[Published],
     sides: tuple[Side, ...] = (),
+    names: tuple[str, ...] = (),
     n: int = 0,
     note: str | None = None,
+    modes: tuple[Mode, ...] = (),
 ) -> Claim:
-    verdict, above = verdict_of(ends, declared.more_than, [one.value for one in published])
+    """``doubt``: why it stays open whatever its interval, None if nothing keeps it."""
+    settled = None if doubt else ends
+    verdict, above = verdict_of(settled, declared.more_than, [one.value for one in published])
+    printed = None if modes else ends
     threshold = f"n^{declared.more_than:g}" if declared.kind == "exponent" else f"x{declared.more_than:g}"
     interval = "99 %" if declared.kind == "ratio" else "95 %"
     return Claim(
@@ -243,10 +342,10 @@ def _claim(
         kind=declared.kind,
         experiment=name,
         interpreter=of.series.interpreter,
-        text=declared.said(above, ends, n),
+        text=declared.said(above, settled, n, *names),
         value=value,
-        low=ends[0] if ends else None,
-        high=ends[1] if ends else None,
+        low=printed[0] if printed else None,
+        high=printed[1] if printed else None,
         rounds=rounds,
         threshold=declared.more_than,
         verdict=verdict,
@@ -255,6 +354,9 @@ def _claim(
         sides=sides,
         published=tuple(published),
         note=note,
+        modes=modes,
+        unseen=1 - (1 - RATIO_LEVEL) ** (1 / rounds) if printed and declared.kind == "ratio" else None,
+        runs=runs,
     )
 
 
@@ -274,16 +376,6 @@ def verdict_of(
 # ---- what was published
 
 
-def _is_of(reference: Reference, series: Series) -> bool:
-    """Whether a reference can be about this interpreter: its label begins with an implementation, or none."""
-    own = str(series.interpreter.get("implementation"))
-    free_threaded = bool(series.interpreter.get("free_threaded"))
-    for name in ("CPython", "PyPy"):
-        if reference.label.startswith(name) and name != own:
-            return False
-    return free_threaded or "free-threaded" not in reference.label
-
-
 def _published(declared: Declared, of: Taken, over: Taken) -> Iterator[Published]:
     """Ratios of two published figures of one source, at the parameters and sizes that the claim names."""
     if declared.over_metric:
@@ -292,7 +384,7 @@ def _published(declared: Declared, of: Taken, over: Taken) -> Iterator[Published
                 yield Published(label=a.label, value=a.points[-1][1] / b.points[-1][1])
         return
     for a, b in _same_source(of, over):
-        if a.metric != b.metric or a.metric not in ("elapsed", INVERSE):
+        if a.metric != b.metric or a.metric not in ((declared.metric,) if declared.metric else TIMES):
             continue
         if not (_names(a, declared.of) and _names(b, declared.over)):
             continue
@@ -311,10 +403,9 @@ class _Point:
 def _same_source(of: Taken, over: Taken) -> Iterator[tuple[Reference, Reference]]:
     for a in of.subject.references:
         for b in over.subject.references:
-            if a is not b and _is_of(a, of.series) and _is_of(b, over.series):
-                if a.label == b.label or a.metric == INVERSE:
-                    yield a, b
-            elif a is b and of is over and _is_of(a, of.series):
+            if not a.is_about(of.series.interpreter) or not b.is_about(over.series.interpreter):
+                continue
+            if (a is b and of is over) or (a is not b and (a.label == b.label or a.metric == INVERSE)):
                 yield a, b
 
 

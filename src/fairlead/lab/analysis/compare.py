@@ -1,18 +1,19 @@
 """Runs side by side: what became faster, what slower, what stayed within a margin, and what cannot be said.
 
-For each cell that two of them have: the ratio of the geometric means with Welch's interval at 95 %
-(``statistics.contrast``). A cell is called faster or slower only if all of these hold:
+A side is a directory or file, of one run or of several (``lab run --repeat``). A run is a cluster: all of its
+samples share an hour, a boot, a memory layout. So two runs of the same program differ by more than their
+samples tell, and more samples do not help. Where each side has ``RUNS_ENOUGH`` runs of a cell or more, their
+means are compared, by Welch's interval at 95 % (``measure.ratio.contrast``). Else the ratio and its interval
+are those of these samples, and what runs differ by is added before anything is concluded: the spread between
+the runs of cells that have enough of them, or ``FLOOR``. A cell is called faster or slower only if
 
 * Welch's test says so at 5 % after Holm's correction for all the cells compared: without it one cell in
   twenty would be called changed. Holm's asks nothing of the cells, which are not independent.
-* The whole interval is beyond 2 %, since two runs of the same program on the same machine differ by as much
-  (criterion.rs has such a threshold, at 1 %).
-* And beyond what the machine's speed accounts for. A run is a cluster: all of its samples share the hour
-  it was made in. How much slower its cores were is known from the fixed loop before each sample; on the same
-  machine the 2 % count from the loop's ratio.
+* And the whole interval is beyond what the machine's speed accounts for: how much slower its cores were is
+  known from the fixed loop before each sample.
 
 Else it is within the least of ``MARGINS`` that holds the whole interval, which is the test of equivalence by
-two one-sided tests, here at 2.5 % each; and undecided if none does. What of the two runs differs as a whole
+two one-sided tests, here at 2.5 % each; and undecided if none does. What of the two sides differs as a whole
 is told by the mean of the series' ratios, each series one observation.
 
 tests/property/test_compare_truth.py holds these rules to their error rates.
@@ -28,15 +29,9 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from fairlead.lab.analysis import pairs
 from fairlead.lab.analysis.arrays import np
-from fairlead.lab.analysis.statistics import (
-    FEWEST_ROUNDS,
-    FOREIGN_LIMIT,
-    LEVEL,
-    Contrast,
-    contrast,
-    paired,
-)
+from fairlead.measure.ratio import FEWEST_ROUNDS, LEVEL, Contrast, contrast, paired, student
 from fairlead.record.comparison import (
     CellChange,
     Change,
@@ -51,21 +46,27 @@ from fairlead.record.results import FINGERPRINT, PER_SERIES
 from fairlead.record.summary import Cell, Series, Summary
 
 SIGNIFICANT = 0.05
-NEGLIGIBLE = 1.02
-"""Ratios that may be closer to 1 than this are no change."""
+RUNS_ENOUGH = 3
+"""So many runs a side tell by themselves what runs differ by."""
+FLOOR = 0.05
+"""What runs of the same program differ by where that was not measured: the standard deviation of a run's
+level, as a logarithm."""
 MARGINS = (1.1, 1.25, 1.5)
 """A ratio whose interval lies within one of these, and 1 over it, is no difference beyond that."""
 _REPEAT = "repeat both runs with a larger --budget"
+_KNOWN = 1000.0
+"""Degrees of freedom of what was not measured but stated."""
 
 
 def compare(runs: Sequence[tuple[str, Summary]]) -> Comparison:
-    """Compare runs, cell by cell: each with the first that measured the same.
+    """Compare sides, cell by cell: each with the first that measured the same.
 
     Series are matched by experiment, parameters and the interpreter's name; where those leave exactly one
     series on each side, also across interpreters, so that a run on one can be compared with a run on another.
 
     Args:
-        runs: at least two, each with its name; the first is the base of all that it measured.
+        runs: at least two, each with its name, of one run or of several; the first is the base of all that it
+            measured.
     """
     letters = [_letter(index) for index in range(len(runs))]
     subjects = {subject.id: subject for _, run in runs for subject in run.subjects}
@@ -75,10 +76,16 @@ def compare(runs: Sequence[tuple[str, Summary]]) -> Comparison:
         (group for group in groups if len(group) > 1),
         key=lambda group: order.index(group[0].series.experiment),
     )
-    pairs = [(group, list(_pairs(group))) for group in shared]
-    contrasts = [contrast(pair.base_cell.values, pair.cell.values) for _, found in pairs for pair in found]
-    corrected = holm([1.0 if one is None else one.p for one in contrasts])
-    judged = iter(zip(contrasts, corrected, strict=True))
+    beside = [(group, list(_pairs(group))) for group in shared]
+    contrasts = [_contrast(pair) for _, found in beside for pair in found]
+    floor = _floor([one.series for group in shared for one in group])
+    widened = [
+        one and one.widened(*floor.between(pair))
+        for one, pair in zip(contrasts, (pair for _, found in beside for pair in found), strict=True)
+    ]
+    corrected = holm([1.0 if one is None else one.p for one in widened])
+    judged = iter(zip(contrasts, widened, corrected, strict=True))
+    few = [pair for _, found in beside for pair in found if not pair.enough]
     speeds = _speeds(letters, runs)
     return Comparison(
         runs=tuple(
@@ -87,6 +94,7 @@ def compare(runs: Sequence[tuple[str, Summary]]) -> Comparison:
                 name=name,
                 environment=run.environment,
                 samples=run.samples,
+                runs=run.runs,
                 started=run.started,
             )
             for letter, (name, run) in zip(letters, runs, strict=True)
@@ -97,13 +105,13 @@ def compare(runs: Sequence[tuple[str, Summary]]) -> Comparison:
                 variant=group[0].series.variant,
                 members=tuple(group),
                 cells=tuple(
-                    _change(pair, *next(judged), speeds.get((pair.base, pair.run))) for pair in found
+                    _change(pair, *next(judged), speeds.get((pair.base, pair.run)), floor) for pair in found
                 ),
             )
-            for group, found in pairs
+            for group, found in beside
             if found
         ),
-        wholes=tuple(_wholes([found for _, found in pairs], speeds)),
+        wholes=tuple(_wholes([found for _, found in beside], speeds)),
         unmatched=tuple(_unmatched(letters, groups)),
         differing=tuple(
             name
@@ -118,6 +126,7 @@ def compare(runs: Sequence[tuple[str, Summary]]) -> Comparison:
                 for letter, (_, run) in zip(letters, runs, strict=True)
                 if run.environments > 1
             ),
+            *([floor.said(few[0])] if few else []),
         ),
     )
 
@@ -148,6 +157,73 @@ class _Pair:
     run: str
     cell: Cell
 
+    @property
+    def runs(self) -> tuple[int, int]:
+        """How many runs either side has of it."""
+        return len(_runs(self.base_cell)), len(_runs(self.cell))
+
+    @property
+    def enough(self) -> bool:
+        """Whether these tell what runs differ by."""
+        return min(self.runs) >= RUNS_ENOUGH
+
+
+def _runs(cell: Cell) -> list[list[float]]:
+    """The values of each run, of a cell that names none those of one."""
+    where = cell.rounds or ((0, 0),) * len(cell.values)
+    return list(
+        pairs.by_run(
+            {(run, at): v for at, ((run, _), v) in enumerate(zip(where, cell.values, strict=True))}
+        ).values()
+    )
+
+
+def _contrast(pair: _Pair) -> Contrast | None:
+    """By the runs' geometric means if there are enough of them, else by the samples."""
+    if pair.enough:
+        first, second = (
+            [math.exp(np.log(run).mean()) for run in _runs(one)] for one in (pair.base_cell, pair.cell)
+        )
+        return contrast(first, second)
+    return contrast(pair.base_cell.values, pair.cell.values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Floor:
+    """What runs of the same thing differ by."""
+
+    square: float
+    """Of the standard deviation of a run's level, as a logarithm."""
+    freedom: float
+
+    def between(self, pair: _Pair) -> tuple[float, float]:
+        """The variance that it adds to a ratio, none where that has it already; its degrees of freedom."""
+        return (0.0 if pair.enough else self.square * sum(1 / runs for runs in pair.runs)), self.freedom
+
+    def said(self, pair: _Pair) -> str:
+        """The least difference that such a pair could show, in words."""
+        square, _ = self.between(pair)
+        least = math.exp(student(max(int(self.freedom), 1), LEVEL) * math.sqrt(square)) - 1
+        first, second = pair.runs
+        runs = "one run a side" if first == second == 1 else f"{first} and {second} runs"
+        return (
+            f"{runs} cannot tell less than {least * 100:.0f} %: fairlead lab run --repeat {RUNS_ENOUGH + 2}"
+        )
+
+
+def _floor(series: Sequence[Series]) -> _Floor:
+    """Measured by the cells that have enough runs, or the default."""
+    logs = [
+        [float(np.log(run).mean()) for run in runs]
+        for one in series
+        for cell in one.cells
+        if len(runs := _runs(cell)) >= RUNS_ENOUGH
+    ]
+    freedom = sum(len(own) - 1 for own in logs)
+    if not freedom:
+        return _Floor(FLOOR**2, _KNOWN)
+    return _Floor(sum(float(np.var(own, ddof=1)) * (len(own) - 1) for own in logs) / freedom, freedom)
+
 
 def _pairs(group: Sequence[Member]) -> Iterator[_Pair]:
     """Each measured cell beside that of the first member that has its size, size by size."""
@@ -158,9 +234,16 @@ def _pairs(group: Sequence[Member]) -> Iterator[_Pair]:
             yield _Pair(*base, run, cell)
 
 
-def _change(pair: _Pair, found: Contrast | None, p: float, speed: float | None) -> CellChange:
+def _change(
+    pair: _Pair,
+    found: Contrast | None,
+    widened: Contrast | None,
+    p: float,
+    speed: float | None,
+    floor: _Floor,
+) -> CellChange:
     first, second = pair.base_cell.values, pair.cell.values
-    change, within, advice = _judge(pair, found, p, speed)
+    change, within, advice = _judge(pair, found, widened, p, speed, floor)
     return CellChange(
         n=pair.cell.n,
         base=pair.base,
@@ -169,7 +252,9 @@ def _change(pair: _Pair, found: Contrast | None, p: float, speed: float | None) 
         median=float(np.median(second)),
         samples_base=len(first),
         samples=len(second),
-        ratio=_ratio(pair),
+        runs_base=pair.runs[0],
+        runs=pair.runs[1],
+        ratio=found.value if found else _ratio(pair),
         low=found.low if found else None,
         high=found.high if found else None,
         p=p,
@@ -184,21 +269,28 @@ def _ratio(pair: _Pair) -> float:
 
 
 def _judge(
-    pair: _Pair, found: Contrast | None, p: float, speed: float | None
+    pair: _Pair,
+    found: Contrast | None,
+    widened: Contrast | None,
+    p: float,
+    speed: float | None,
+    floor: _Floor,
 ) -> tuple[Change, float | None, str | None]:
     if (why := _unfit(pair)) is not None:
         return "undecided", None, why
-    if found is None:
+    if found is None or widened is None:
         return "undecided", None, f"fewer than {FEWEST_ROUNDS} samples, or all alike: {_REPEAT}"
-    if p <= SIGNIFICANT and found.low > NEGLIGIBLE * max(1.0, speed or 1.0):
+    if p <= SIGNIFICANT and widened.low > max(1.0, speed or 1.0):
         return "slower", None, None
-    if p <= SIGNIFICANT and found.high < min(1.0, speed or 1.0) / NEGLIGIBLE:
+    if p <= SIGNIFICANT and widened.high < min(1.0, speed or 1.0):
         return "faster", None, None
     for margin in MARGINS:
-        if 1 / margin <= found.low and found.high <= margin:
+        if 1 / margin <= widened.low and widened.high <= margin:
             return "within", margin, None
-    if p <= SIGNIFICANT and speed is not None and not 1 / NEGLIGIBLE < speed < NEGLIGIBLE:
+    if p <= SIGNIFICANT and not widened.low <= 1 <= widened.high:
         return "undecided", None, f"the machine's speed may be all of it: {_REPEAT}"
+    if not pair.enough and not found.low <= 1 <= found.high:
+        return "undecided", None, floor.said(pair)
     return "undecided", None, f"a wide interval: {_REPEAT}"
 
 
@@ -209,20 +301,17 @@ def _unfit(pair: _Pair) -> str | None:
         if len(cell.modes) > 1:
             return f"run {name} has two populations here: compare their modes, not the means"
     for name, cell in both:
-        if (share := cell.foreign_share or 0) > FOREIGN_LIMIT:
-            return (
-                f"other processes took {share * 100:.0f} % of the cores in run {name}: "
-                "repeat it on a quieter machine"
-            )
+        if why := pairs.disturbed(cell):
+            return f"run {name} was {why}: repeat it on a quieter machine"
     return None
 
 
 def _wholes(
-    pairs: Sequence[Sequence[_Pair]], speeds: Mapping[tuple[str, str], float]
+    beside: Sequence[Sequence[_Pair]], speeds: Mapping[tuple[str, str], float]
 ) -> Iterator[WholeChange]:
     """What differs between two runs as a whole, from series that other load left alone."""
     logs: dict[tuple[str, str], list[float]] = {}
-    for found in pairs:
+    for found in beside:
         of_series: dict[tuple[str, str], list[float]] = {}
         for pair in found:
             if _unfit(pair) is None:

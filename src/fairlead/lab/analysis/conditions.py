@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from statistics import median
 
 from fairlead.record.sample import Sample
@@ -36,7 +37,13 @@ def conditions(samples: Sequence[Sample]) -> Conditions:
         spin_s=median(spins) if spins else None,
         rejected=sum(sample.attempt for sample in samples),
         warm_up=tuple(sorted(warm_up)),
+        wrong_clock=next((s.started for s in samples if s.started and not _credible(s.started)), None),
     )
+
+
+def _credible(started: str) -> bool:
+    """Whether a sample can have been taken then: a clock that was never set says 1970."""
+    return 2020 <= datetime.fromisoformat(started).year < 2090
 
 
 def _of_twenty(values: Sequence[float], place: int) -> float:

@@ -18,6 +18,13 @@ bootstrap with its two-point weights has 2**3 to 2**5 different draws and mislea
 (Webb, Reworking wild bootstrap based inference for clustered errors, 2014), and the t interval from what the
 line leaves over multiplies by 12.7 at 3 sizes.
 
+**Several runs** are another matter: each has a level of its own. There the exponent is the mean of the runs'
+slopes, of those that have all sizes, and its interval Student's over them.
+
+**A fixed cost** bends a square as well: forking and joining 40 processes may take longer than what grows. So
+``behind_fixed_cost`` says how steep the rest may be: time = a + b n^p is fitted to the same draws, a from
+nothing to nearly all of the smallest time. A claim that something grows no faster rests on that end.
+
 So the question is asked directly: do the medians leave the line by more than resampling explains (the sum of
 their squared distances in standard errors, against its own bootstrap distribution, at 1 %)? If they do, the
 interval is widened to hold the slope between every two neighbouring sizes. It then says: over the sizes
@@ -48,6 +55,7 @@ from typing import TYPE_CHECKING
 from fairlead.lab.analysis.arrays import np
 from fairlead.lab.analysis.modes import FEWEST, modes
 from fairlead.lab.analysis.statistics import DRAWS, ends, generator, positive, resampled_medians
+from fairlead.measure.ratio import FEWEST_RUNS, LEVEL, half_width
 from fairlead.record.summary import Fit, Model
 
 if TYPE_CHECKING:
@@ -65,6 +73,10 @@ _LAW_ERROR = 0.05
 _LAW_LEVEL = 0.95
 _LAW_FIXED = 0.4
 _LAW_MARGIN = 4.0
+_APART = f"fewer than {FEWEST_RUNS} of the runs have all sizes, and a slope is one run's"
+_MOST_FIXED = 0.95
+_SHARES = 20
+"""Of the smallest time, from none to the most, that may be a fixed cost."""
 
 
 def growth(model: Model, n: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -72,11 +84,12 @@ def growth(model: Model, n: NDArray[np.float64]) -> NDArray[np.float64]:
     return {"1": np.zeros_like(n), "n": n, "n log n": n * np.log(n), "n^2": n * n}[model]
 
 
-def fit(points: Mapping[int, Sequence[float]]) -> Fit:
+def fit(points: Mapping[int, Sequence[float]], runs: Mapping[int, Sequence[int]] | None = None) -> Fit:
     """Fit one series.
 
     Args:
         points: the measured times of each size n; sizes without any are passed over.
+        runs: of each time, the run that it is from; all of one without it.
 
     Raises:
         UsageError: a time is not finite or not above zero.
@@ -94,16 +107,22 @@ def fit(points: Mapping[int, Sequence[float]]) -> Fit:
     n = np.array(list(cells), dtype=float)
     level = np.log([np.median(values) for values in cells.values()])
     drawn = _resampled(list(cells.values()))
-    slopes = _slope(n, drawn)
-    exponent = float(_slope(n, level[None, :])[0])
-    low, high = ends(slopes)
+    several = _slopes_of_runs(points, runs or {}, list(cells))
+    if several:
+        exponent = float(np.mean(several))
+        reach = half_width(several, LEVEL, FEWEST_RUNS)
+        low, high = exponent - reach, exponent + reach
+    else:
+        exponent = float(_slope(n, level[None, :])[0])
+        low, high = ends(_slope(n, drawn))
     bent = len(n) >= FEWEST_SIZES and _bends(n, level, drawn)
     if bent:
         local = np.diff(level) / np.diff(np.log(n))
         low, high = min(low, float(local.min())), max(high, float(local.max()))
     low, high = min(low, exponent), max(high, exponent)
     fewest = min(len(values) for values in cells.values())
-    told = fewest >= FEWEST
+    apart = several is not None and len(several) < FEWEST_RUNS
+    told = fewest >= FEWEST and not apart
     model: Model = "undecided"
     rivals: list[Model] = []
     coefficients = None
@@ -115,9 +134,47 @@ def fit(points: Mapping[int, Sequence[float]]) -> Fit:
         low=low if told else None,
         high=high if told else None,
         model=model,
-        note=_note(n, fewest, split, (low, high), bent, model, rivals),
+        note=_APART if apart else _note(n, fewest, split, (low, high), bent, model, rivals),
         coefficients=coefficients,
+        behind_fixed_cost=max(high, _behind_fixed_cost(n, drawn)) if told else None,
     )
+
+
+def _slopes_of_runs(
+    points: Mapping[int, Sequence[float]], runs: Mapping[int, Sequence[int]], sizes: Sequence[int]
+) -> list[float] | None:
+    """The slope of each run that has all sizes; None where there is one run."""
+    names = sorted({run for own in runs.values() for run in own})
+    if len(names) < FEWEST_RUNS:
+        return None
+    slopes = []
+    for name in names:
+        own = [[t for t, run in zip(points[n], runs[n], strict=True) if run == name] for n in sizes]
+        if all(own):
+            level = np.log([np.median(values) for values in own])
+            slopes.append(float(_slope(np.array(sizes, dtype=float), level[None, :])[0]))
+    return slopes
+
+
+def _behind_fixed_cost(n: NDArray[np.float64], drawn: NDArray[np.float64]) -> float:
+    """The upper end of p in time = a + b n^p, over the draws."""
+    if len(n) < FEWEST_SIZES:
+        return np.inf
+    time, x = np.exp(drawn), np.log(n)
+    best = np.full(len(time), np.inf)
+    power = np.zeros(len(time))
+    for share in np.linspace(0, _MOST_FIXED, _SHARES):
+        rest = time - share * time.min(axis=1, keepdims=True)
+        weight = (rest / time) ** 2  # an error of the time is one of the rest's logarithm over this root
+        total = weight.sum(axis=1, keepdims=True)
+        from_x = x - (weight * x).sum(axis=1, keepdims=True) / total
+        y = np.log(rest)
+        from_y = y - (weight * y).sum(axis=1, keepdims=True) / total
+        slope = (weight * from_x * from_y).sum(axis=1) / (weight * from_x**2).sum(axis=1)
+        left = (weight * (from_y - slope[:, None] * from_x) ** 2).sum(axis=1)
+        better = left < best
+        best[better], power[better] = left[better], slope[better]
+    return float(np.quantile(power, (1 + LEVEL) / 2))
 
 
 def _resampled(cells: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -27,6 +27,11 @@ three times in ten, 10 samples show both in half of the cases and 5 samples in a
 Rejected: the largest gap (as a share of the range, or over the spread of the sides), which has the same
 rate of false alarms and, measured side by side, the same power at best; a mixture of two normal
 distributions fitted by EM, which at 5 points fits anything.
+
+**A rare mode** of the rounds of a claim is another question: the mean of a ratio that is 60 in six rounds of
+seven and 1 in the others is neither, however few they are. There up to a quarter of the rounds are a mode of
+their own if they lie by ``RARE_RATIO`` off, and further than the others from end to end. What is disturbed
+lies closer; and a mode that no round has shown is none, so that a claim says how rare one may be.
 """
 
 from __future__ import annotations
@@ -45,6 +50,8 @@ FEWEST = 5
 """Below this number of samples no question of modes is asked: even a perfect split may be chance."""
 LEAST_RATIO = 1.1
 """Two modes closer than this are as good as one."""
+RARE_RATIO = 4.0
+"""Fewer rounds than a quarter are a mode, and no outliers, if they lie so far off."""
 _LEVEL = 0.99
 _DRAWS = 4000
 
@@ -57,16 +64,41 @@ def modes(values: Sequence[float]) -> tuple[float, ...]:
     if not values:
         return ()
     ordered = np.sort(np.asarray(values, dtype=float))
-    one = (float(np.median(ordered)),)
+    cut = _cut(ordered)
+    return tuple(float(np.median(side)) for side in (ordered[:cut], ordered[cut:]) if len(side))
+
+
+def boundary(ratios: Sequence[float]) -> float | None:
+    """The least of the ratios that belongs to the greater of two modes, which may be rare; None for one."""
+    ordered = np.sort(np.asarray(ratios, dtype=float))
+    cut = _cut(ordered) or _rare(ordered)
+    return float(ordered[cut]) if cut else None
+
+
+def _cut(ordered: NDArray[np.float64]) -> int:
+    """How many of the values belong to the lower of two populations; 0 for one."""
     size = len(ordered)
     if size < FEWEST:
-        return one
+        return 0
     shares = explained(np.log(ordered)[None, :])[0]
     cut = _smallest_side(size) + int(np.argmax(shares))
-    low, high = float(np.median(ordered[:cut])), float(np.median(ordered[cut:]))
-    if shares.max() <= _threshold(size) or high < LEAST_RATIO * low:
-        return one
-    return (low, high)
+    if shares.max() <= _threshold(size):
+        return 0
+    return cut if np.median(ordered[cut:]) >= LEAST_RATIO * np.median(ordered[:cut]) else 0
+
+
+def _rare(ordered: NDArray[np.float64]) -> int:
+    """The same, of modes that up to a quarter of the values are in."""
+    size = len(ordered)
+    if size < FEWEST:
+        return 0
+    logs = np.log(ordered)
+    for few in range(1, size // 4 + 1):
+        for cut, rest in ((few, logs[few:]), (size - few, logs[: size - few])):
+            gap = logs[cut] - logs[cut - 1]
+            if gap >= np.log(RARE_RATIO) and gap >= rest[-1] - rest[0]:
+                return cut
+    return 0
 
 
 def explained(ordered: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,8 +1,8 @@
 """Which way of doing the same work is the best: the fastest within noise, at the least resources.
 
 The rules are those that ``Standing`` states, and nothing else is looked at. Each way is held against the
-fastest by the ratio of their times, paired by round. Noise makes that interval wide, and a wide one says
-"undecided" and not "as fast": more noise never makes more ways the best.
+fastest by the ratio of their times, paired by run and round. Noise makes that interval wide, and a wide one
+says "undecided" and not "as fast": more noise never makes more ways the best.
 
 An interpreter and the free-threaded build of its version stand in one table, for a reader who chooses between
 threads and processes can choose between these two as well.
@@ -14,7 +14,8 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from fairlead.lab.analysis.statistics import paired
+from fairlead.lab.analysis import pairs
+from fairlead.measure.ratio import over_runs
 from fairlead.record.summary import Cell, Place, Ranking, Series, Standing, Subject
 
 ABOUT_AS_MUCH = 1.1
@@ -149,10 +150,12 @@ def _setting(subject: Subject, one: Series) -> str:
 def _standing(cell: Cell, fastest: Cell) -> Standing:
     if cell.metrics.get(WRONG):
         return "wrong"
+    if pairs.disturbed(cell) or pairs.disturbed(fastest):
+        return "undecided"
     if cell is fastest:
         return "as fast" if len(cell.values) >= FEWEST else "undecided"
-    own, its = (dict(zip(one.rounds, one.values, strict=True)) for one in (cell, fastest))
-    ratio = paired([own[number] / its[number] for number in sorted(own.keys() & its.keys())])
+    runs = pairs.by_run(pairs.ratios(pairs.by_round(cell), pairs.by_round(fastest)))
+    ratio = over_runs(list(runs.values()))
     if ratio is None or ratio.rounds < FEWEST:
         return "undecided"
     if ratio.low > 1:

@@ -27,7 +27,7 @@ from fairlead.lab.catalogue.registry import Experiment
 from fairlead.record.gil_trace import GilTrace
 from fairlead.record.results import FINGERPRINT, PER_SERIES, cell_key
 from fairlead.record.sample import SHORTEST, Sample, SampleStatus
-from fairlead.record.summary import Cell, Fit, Series, Subject, Summary
+from fairlead.record.summary import Cell, Fit, RunRound, Series, Subject, Summary
 
 _WORDS: dict[SampleStatus, str] = {
     "timeout": "timed out",
@@ -52,14 +52,16 @@ def summarise(
     """
     known = registry.catalogue() if catalogue is None else catalogue
     distinct, twice = _distinct(samples)
+    runs: dict[str | None, int] = {}
     groups: dict[str, list[Sample]] = {}
     for sample in distinct:
+        runs.setdefault(sample.run, len(runs))
         key = cell_key(sample.experiment, _variant(sample), sample.interpreter, sample.environment)
         groups.setdefault(key, []).append(sample)
     places = Counter(_place(sample) for sample in distinct)
     suffixes = _suffixes([group[0] for group in groups.values()])
     series = [
-        _series(group, known.get(group[0].experiment), suffix)
+        _series(group, known.get(group[0].experiment), suffix, runs)
         for group, suffix in zip(groups.values(), suffixes, strict=True)
     ]
     order = {name: index for index, name in enumerate(known)}
@@ -74,7 +76,10 @@ def summarise(
     subjects = tuple(_subject(name, known) for name in dict.fromkeys(one.experiment for one in series))
     series = sped_up(subjects, series)
     by_id = {subject.id: subject for subject in subjects}
-    cores = max((len(one.environment.get("affinity") or ()) for one in distinct), default=0) or 1
+    cores: dict[str, int] = {}
+    for sample in distinct:
+        used = len(sample.environment.get("affinity") or ()) or 1
+        cores[_place(sample)] = max(used, cores.get(_place(sample), 1))
     return Summary(
         subjects=subjects,
         series=tuple(series),
@@ -91,26 +96,36 @@ def summarise(
                 if subject.id in known
             },
             [
-                Taken(registry.of_machine(by_id[one.experiment], cores), one, _metrics(group))
+                Taken(
+                    registry.of_machine(by_id[one.experiment], cores[_place(group[0])]),
+                    one,
+                    _metrics(group, runs),
+                    _place(group[0]),
+                    str(group[0].environment.get("hostname")),
+                )
                 for one, group in zip(series, groups_in_order, strict=True)
             ],
         ),
         conditions=conditions(distinct),
         again=commands(subjects, series, known),
         documents=documents.repeated(by_id),
+        runs=max(1, len(runs)),
         problems=tuple(problems),
     )
 
 
-def _metrics(samples: Sequence[Sample]) -> dict[str, dict[int, dict[int, float]]]:
+def _metrics(
+    samples: Sequence[Sample], runs: Mapping[str | None, int]
+) -> dict[str, dict[int, dict[RunRound, float]]]:
     """The values above zero of each metric, n and round."""
-    found: dict[str, dict[int, dict[int, float]]] = {}
+    found: dict[str, dict[int, dict[RunRound, float]]] = {}
     for sample in samples:
         metrics = sample.details.get("metrics") if sample.status == "ok" else None
         for name in metrics if isinstance(metrics, dict) else ():
             value = sample.metric(name)
             if value is not None and value >= SHORTEST:
-                found.setdefault(name, {}).setdefault(sample.params["n"], {})[sample.round] = value
+                where = runs[sample.run], sample.round
+                found.setdefault(name, {}).setdefault(sample.params["n"], {})[where] = value
     return found
 
 
@@ -164,7 +179,9 @@ def _suffixes(leads: Sequence[Sample]) -> list[str]:
     return suffixes
 
 
-def _series(samples: Sequence[Sample], experiment: Experiment | None, suffix: str) -> Series:
+def _series(
+    samples: Sequence[Sample], experiment: Experiment | None, suffix: str, runs: Mapping[str | None, int]
+) -> Series:
     variant = _variant(samples[0])
     by_size: dict[int, list[Sample]] = {}
     for sample in samples:
@@ -174,7 +191,7 @@ def _series(samples: Sequence[Sample], experiment: Experiment | None, suffix: st
     for n in sorted(by_size):
         if any(sample.status != "skipped" for sample in by_size[n]):
             base = next((cell.median for cell in cells if cell.median is not None), None)
-            cells.append(_cell({**variant, "n": n}, by_size[n], base, experiment))
+            cells.append(_cell({**variant, "n": n}, by_size[n], base, experiment, runs))
     labels = [_label(variant, experiment), suffix]
     skipped = None
     if not cells:
@@ -223,21 +240,29 @@ def _trace(by_size: Mapping[int, Sequence[Sample]]) -> GilTrace | None:
 
 def _fit(cells: Sequence[Cell], skipped: str | None, growth: bool) -> Fit:
     if skipped is None and growth:
-        return fit({cell.n: cell.values for cell in cells})
+        runs = {cell.n: [run for run, _ in cell.rounds] for cell in cells}
+        return fit({cell.n: cell.values for cell in cells}, runs)
     note = f"nothing was run: {skipped}" if skipped else None
     return Fit(exponent=None, low=None, high=None, model="undecided", note=note)
 
 
 def _cell(
-    params: dict[str, Any], samples: Sequence[Sample], base: float | None, experiment: Experiment | None
+    params: dict[str, Any],
+    samples: Sequence[Sample],
+    base: float | None,
+    experiment: Experiment | None,
+    runs: Mapping[str | None, int],
 ) -> Cell:
     """One cell; ``base`` is the median of the series' smallest size, None when this is it."""
     good = [sample for sample in samples if sample.status == "ok"]
     value = experiment.value if experiment else None
-    times = [(sample.metric(value) if value else sample.wall_s, sample.round) for sample in good]
-    kept = [(time, number) for time, number in times if time is not None and time >= SHORTEST]
+    times = [
+        (sample.metric(value) if value else sample.wall_s, (runs[sample.run], sample.round))
+        for sample in good
+    ]
+    kept = [(time, where) for time, where in times if time is not None and time >= SHORTEST]
     values = [time for time, _ in kept]
-    found = describe(values)
+    found = describe(values, [run for _, (run, _) in kept])
 
     def middle(numbers: Iterable[float | None]) -> float | None:
         present = [number for number in numbers if number is not None]
@@ -263,7 +288,8 @@ def _cell(
         ctx_voluntary=middle(one.ctx_voluntary for one in good),
         ctx_involuntary=middle(one.ctx_involuntary for one in good),
         foreign_share=middle(one.foreign_share for one in good),
-        rounds=tuple(number for _, number in kept),
+        rounds=tuple(where for _, where in kept),
+        disturbed=middle(one.disturbed for one in good),
         metrics={
             metric.name: number
             for metric in (experiment.subject.metrics if experiment else ())

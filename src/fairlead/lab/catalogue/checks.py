@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import difflib
-import operator
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, get_args
 
 from fairlead.errors import UsageError
-from fairlead.record.summary import Schedule, Unit
+from fairlead.record.summary import Schedule, Unit, meets
 
 if TYPE_CHECKING:
     from fairlead.lab.catalogue.interpreters import Interpreter
@@ -30,15 +28,6 @@ LARGEST = 1 << 22
 
 TEXTS = ("id", "title", "question", "explanation", "size_name", "pythons")
 _FEWEST = {True: "two", False: "one"}
-_CONDITION = re.compile(r"(>=|<=|==|<|>|)\s*(\d+)\.(\d+)")
-_COMPARE = {
-    ">=": operator.ge,
-    "<=": operator.le,
-    "==": operator.eq,
-    "": operator.eq,
-    "<": operator.lt,
-    ">": operator.gt,
-}
 
 
 def check(experiment: Experiment) -> None:
@@ -83,7 +72,7 @@ def check(experiment: Experiment) -> None:
     check_sizes(experiment.sizes, experiment)
     if experiment.timeout_s <= 0:
         raise ValueError("timeout_s is above 0")
-    matches(experiment.pythons, (3, 11))
+    meets(experiment.pythons, "3.11")
 
 
 def _check_calibrated(experiment: Experiment) -> None:
@@ -106,7 +95,7 @@ def check_sizes(table: Mapping[str, tuple[int, ...]], experiment: Experiment) ->
         if mode not in table:
             raise ValueError(f"sizes {key!r}: there are none for {mode!r} alone")
         if colon and kind not in IMPLEMENTATIONS:
-            matches(kind, (3, 11))
+            meets(kind, "3.11")
         if len(sizes) < 1 + experiment.subject.growth or list(sizes) != sorted(
             {experiment.check_size(size) for size in sizes}
         ):
@@ -142,16 +131,4 @@ def is_kind(interpreter: Interpreter, kind: str) -> bool:
     """Whether an interpreter is of an implementation, or is a CPython of one of the versions."""
     if kind in IMPLEMENTATIONS:
         return interpreter.implementation == kind
-    return interpreter.implementation == "CPython" and matches(kind, interpreter.version_key[:2])
-
-
-def matches(pythons: str, version: tuple[int, ...]) -> bool:
-    """Whether a version meets every one of the comma-separated conditions."""
-    met = True
-    for condition in pythons.split(","):
-        parsed = _CONDITION.fullmatch(condition.strip())
-        if parsed is None:
-            raise ValueError(f"{condition.strip()!r} is no version as 2.7 or >=3.8")
-        compare, major, minor = parsed.groups()
-        met = met and _COMPARE[compare](version, (int(major), int(minor)))
-    return met
+    return interpreter.implementation == "CPython" and meets(kind, interpreter.version)

@@ -83,14 +83,13 @@ def _variants(table: dict[str, Any]) -> Iterator[Variant]:
 
 
 def _table(table: dict[str, Any]) -> Table:
-    parameters = registry.catalogue()[table["experiment"]].parameters
-    usual = {name: one.default for name, one in parameters.items() if one.quick is None}
+    experiment, own = registry.catalogue()[table["experiment"]], list(_variants(table))
+    named = {name for one in (*experiment.variants, *own) for name in one.params}
+    usual = {name: one.default for name, one in experiment.parameters.items() if name in named}
     return Table(
         title=table["title"],
         experiment=table["experiment"],
-        settings=tuple(
-            {**usual, **one.params, "policy": one.policy, "cores": one.cores} for one in _variants(table)
-        ),
+        settings=tuple({**usual, **one.params, "policy": one.policy, "cores": one.cores} for one in own),
         labels=tuple(table.get("labels", ())),
         says=table.get("says", ""),
         claims=tuple(table.get("claims", ())),

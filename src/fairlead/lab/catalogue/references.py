@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import csv
 import itertools
-import math
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
-from fairlead.record.summary import Reference, Unit
+from fairlead.record.summary import Reference, Unit, meets
+
+_KEY = ("experiment", "variant", "label", "metric", "unit")
 
 
 @cache
@@ -21,27 +22,29 @@ def references(path: Path) -> dict[str, tuple[Reference, ...]]:
     The columns: ``experiment``; ``variant``, the parameters that the figures belong to, as "cores=one;
     policy=rr", of several values each as "cores=all|one", empty for all; ``label``, what they were measured
     on, beginning with the implementation where they are about one; ``metric``, a metric of the experiment's,
-    a field of a cell, or "elapsed"; ``unit``; ``n``, empty where the source does not say; ``value``.
+    a field of a cell, or "elapsed"; ``unit``; ``n``, empty where the source does not say; ``value``;
+    ``versions``, those of the interpreter that the figure is about, as "<3.2", missing or empty for all.
     """
     curves: dict[tuple[str, ...], list[tuple[int, float]]] = {}
     if path.exists():
         with path.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
-                key = tuple(row[name] for name in ("experiment", "variant", "label", "metric", "unit"))
+                key = (*(row[name] for name in _KEY), row.get("versions") or "")
                 curves.setdefault(key, []).append((int(row["n"] or 0), float(row["value"])))
     found: dict[str, list[Reference]] = {}
-    for (name, variant, label, metric, unit), points in curves.items():
+    for (name, variant, label, metric, unit, versions), points in curves.items():
         if unit not in get_args(Unit):
             raise ValueError(f"{path.name}: unknown unit {unit!r}")
-        (n0, s0), (n1, s1) = points[0], points[-1]
+        if versions:
+            meets(versions, "")  # raises where it is none
         found.setdefault(name, []).extend(
             Reference(
                 label=label,
                 points=tuple(points),
-                exponent=math.log(s1 / s0) / math.log(n1 / n0) if n1 > n0 > 0 else None,
                 variant=one,
                 metric=metric,
                 unit=unit,  # type: ignore[arg-type]  # checked above
+                versions=versions,
             )
             for one in _variants(variant)
         )

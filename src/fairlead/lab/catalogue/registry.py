@@ -23,7 +23,7 @@ from fairlead.lab.catalogue import checks
 from fairlead.lab.catalogue.declared import Declared
 from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.lab.catalogue.references import references
-from fairlead.record.summary import Metric, Reference, Subject
+from fairlead.record.summary import Metric, Reference, Subject, meets
 
 DIRECTORY = Path(__file__).parents[1] / "experiments"
 REFERENCES = "references.csv"
@@ -42,7 +42,10 @@ _OPTIONAL = (
     "claims", "calibrated",
 )  # fmt: skip
 KEYS = (*checks.TEXTS, "parameters", "sizes", "timeout_s", *_OPTIONAL)
-OF_A_CASE = ("title", "question", "explanation", "sizes", "parameters", "claims", "calibrated")
+OF_A_CASE = (
+    "title", "question", "explanation", "size_name", "sizes", "growth", "parameters", "ways", "claims",
+    "calibrated",
+)  # fmt: skip
 """What a case may have of its own (parameters and claims besides the file's); the rest it shares with the
 other cases."""
 _CORES_OF = re.compile(r"\b(\d+) cores?\b")
@@ -87,8 +90,8 @@ class Calibration:
     """How large a task has to be here: the plan chooses the value of a parameter, before the first sample."""
 
     parameter: str
-    """It gets the least of its choices with which a sample takes so long. The choices rise, each twice the
-    one before it or so, that two runs on one machine choose the same."""
+    """It gets the least of its choices with which a sample takes so long. The choices rise in steps so large
+    (half as much again, or twice) that two runs on one machine choose the same."""
     seconds: float
     """Processor time of the sample, so that what other programs take changes nothing."""
     of: dict[str, Any] = field(default_factory=dict)
@@ -156,7 +159,7 @@ class Experiment:
 
     def runs_on(self, interpreter: Interpreter) -> str | None:
         """Why an interpreter cannot run this experiment; None when it can."""
-        if checks.matches(self.pythons, interpreter.version_key[:2]):
+        if meets(self.pythons, interpreter.version):
             return None
         return f"{self.id} needs Python {self.pythons}; this is {interpreter.version}"
 
@@ -313,13 +316,19 @@ def add(path: Path) -> list[Experiment]:
 
 def add_kept(run: Path) -> list[str]:
     """Have the user's experiments of a run in the catalogue, from the copies in its directory: the files
-    themselves may have changed or gone. One line for each that this version cannot read."""
+    themselves may have changed or gone. One line for each that this version cannot read, or that is not the
+    program of the same name that another run has measured."""
     problems = []
+    before = {one.path.name: one.path for one in catalogue().values() if one.foreign}
     for path in sorted(((run if run.is_dir() else run.parent) / KEPT).glob("*.py")):
         try:
             add(path)
         except UsageError as error:
             problems.append(f"{error}; shown without what it declares")
+        else:
+            other = before.get(path.name, path)
+            if other.exists() and other.read_bytes() != path.read_bytes():
+                problems.append(f"{path} and {other} are two programs: report their runs one by one")
     return problems
 
 
@@ -353,11 +362,9 @@ def _experiment(path: Path, declared: dict[str, Any]) -> Experiment:
         checks.known("case of a variant", variant.get("cases", ()), list(cases))
     if not cases:
         return _one(path, declared)
+    made = {case: _case(path, case, _with_its_own(declared, case, own)) for case, own in cases.items()}
     first = next(iter(cases.values()))
-    return replace(
-        _one(path, {**first, **declared}),
-        cases={case: _case(path, case, _with_its_own(declared, case, own)) for case, own in cases.items()},
-    )
+    return replace(_one(path, {**first, **declared}), cases=made)
 
 
 def _with_its_own(declared: dict[str, Any], case: str, own: dict[str, Any]) -> dict[str, Any]:
@@ -367,7 +374,11 @@ def _with_its_own(declared: dict[str, Any], case: str, own: dict[str, Any]) -> d
         {key: _filled(text, case, title) for key, text in claim.items()}
         for claim in (*declared.get("claims", []), *own.get("claims", []))
     ]
-    return {**declared, **own, "parameters": parameters, "claims": claims}
+    both = {**declared, **own, "parameters": parameters, "claims": claims}
+    if "ways" in own:
+        both["ways"] = declared["ways"]
+        parameters[both["ways"]] = {"default": own["ways"][0], "choices": own["ways"], "help": "by what"}
+    return both
 
 
 def _filled(text: Any, case: str, title: Any) -> Any:

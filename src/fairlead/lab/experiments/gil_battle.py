@@ -58,6 +58,16 @@ EXPERIMENT = {
             "otherwise": "2 threads are no faster on one core than on all",
         },
         {
+            "topic": "system calls, 1 core",
+            "of": {"count": "system calls", "interval_ms": 5, "check_interval": 100},
+            "over": {"count": "system calls", "interval_ms": 5, "check_interval": 100, "cores": "one"},
+            "metric": "system_calls",
+            "more_than": 1.1,
+            "says": "2 threads make fewer system calls on one core than on all",
+            "otherwise": "2 threads make no fewer system calls on one core than on all",
+            "main": False,
+        },
+        {
             "topic": "battle, check 1000",
             "of": {"count": "nothing", "check_interval": 100},
             "over": {"count": "nothing", "check_interval": 1000},

@@ -77,6 +77,16 @@ EXPERIMENT = {
             "main": False,
         },
         {
+            "topic": "I/O, processor time",
+            "of": {"case": "processes"},
+            "over": {"case": "threads"},
+            "metric": "user_s",
+            "more_than": 1.1,
+            "says": "{n} requests take more user time with a process each than with a thread each",
+            "otherwise": "{n} requests take no more user time with a process each than with a thread each",
+            "main": False,
+        },
+        {
             "topic": "I/O, process pool",
             "of": {"case": "process-pool"},
             "over": {"case": "thread-pool"},

@@ -33,6 +33,7 @@ EXPERIMENT = {
             "more_than": 1.1,
             "says": "an event loop is faster with a process pool for what computes",
             "otherwise": "an event loop is no faster with a process pool for what computes",
+            "main": False,
         },
         {
             "topic": "I/O and CPU, threads",
@@ -61,7 +62,7 @@ EXPERIMENT = {
         },
         "repeat": {
             "default": 32,
-            "choices": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512],
+            "choices": [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256],
             "help": "how often a task computes fib(24): calibrated, so that it takes 0.1 s or a little more",
         },
         "delay_ms": {

@@ -65,7 +65,7 @@ EXPERIMENT = {
             "parameters": {
                 "steps": {
                     "default": 32000,
-                    "choices": [2000, 4000, 8000, 16000, 32000, 64000, 128000, 256000, 512000],
+                    "choices": [2000, 4000, 8000, 12000, 16000, 24000, 32000, 48000, 64000, 96000, 128000, 192000],
                     "help": "how far a task moves the bodies: calibrated, so that it takes 0.1 s or a little more",
                 },
             },
@@ -88,7 +88,7 @@ EXPERIMENT = {
             "parameters": {
                 "steps": {
                     "default": 32000,
-                    "choices": [2000, 4000, 8000, 16000, 32000, 64000, 128000, 256000, 512000],
+                    "choices": [2000, 4000, 8000, 12000, 16000, 24000, 32000, 48000, 64000, 96000, 128000, 192000],
                     "help": "how far a task moves the bodies: calibrated, so that it takes 0.1 s or a little more",
                 },
             },
@@ -149,6 +149,7 @@ EXPERIMENT = {
                     "more_than": 1.1,
                     "says": "what is passed {n} times goes faster to threads than to processes",
                     "otherwise": "what is passed {n} times goes no faster to threads than to processes",
+                    "main": False,
                 },
                 {
                     "topic": "passing, interpreters",
@@ -178,6 +179,7 @@ EXPERIMENT = {
                     "more_than": 1.1,
                     "says": "what is passed {n} times goes faster to threads than to processes",
                     "otherwise": "what is passed {n} times goes no faster to threads than to processes",
+                    "main": False,
                 },
                 {
                     "topic": "passing, interpreters",

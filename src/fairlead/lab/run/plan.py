@@ -16,9 +16,10 @@ from fairlead.errors import OutputError, RecordError, UsageError
 from fairlead.lab.catalogue import registry
 from fairlead.lab.catalogue.interpreters import Interpreter
 from fairlead.lab.catalogue.registry import Experiment, Variant
+from fairlead.record.results import PLAN_NAME
 
 SCHEMA = 1
-FILE_NAME = "plan.json"
+FILE_NAME = PLAN_NAME
 REQUEST_NAME = "request.json"
 """Until there is a plan: a run can be continued from its first second."""
 BUDGETS_S = {"quick": 60.0, "standard": 300.0, "full": 3600.0}

@@ -4,6 +4,9 @@
 cells narrows most per second. A ratio's width is that of its paired interval. Of an exponent it is that of
 Student's interval of the slopes of the single rounds, in time at ten times the size, so that both are ratios
 of times. A cell that no claim is about asks for its own time.
+
+A few rounds that agree may all have seen one of two modes, and would look narrow: below ``FEWEST_OF_TWO``
+rounds a ratio is as wide as can be. With as many, one that has two modes has no interval to be narrowed.
 """
 
 from __future__ import annotations
@@ -21,6 +24,10 @@ if TYPE_CHECKING:
     from fairlead.lab.run.sampling import PlannedCell, SeriesCells
 
 
+_UNKNOWN = 100.0
+"""The width of what may have two modes: more than any interval has."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
     """Cells that are measured together."""
@@ -28,12 +35,13 @@ class Question:
     cells: tuple[PlannedCell, ...]
     kind: str
     """"ratio" (of the first cell over the second), "exponent", or "time" (of each by itself)."""
-    metric: str = ""
-    """What it is about in place of the time."""
     over_metric: str = ""
     """Of the first cell, what is divided by in place of the second cell's."""
-    main: bool = False
-    """Whether it is that of a claim of the short report."""
+    metric: str = ""
+    """What it is about in place of the time."""
+    place: int = 0
+    """Which come first: 0 of the claims of the short report, of others their place among those of their
+    experiment, and last what no claim is about."""
 
     @property
     def cost_s(self) -> float:
@@ -47,7 +55,10 @@ class Question:
 
     def width(self) -> float:
         """Of the interval, as a logarithm; infinite without one."""
-        from fairlead.lab.analysis.statistics import half_width  # needs numpy, which not every command does
+        # these need numpy, which not every command does
+        from fairlead.lab.analysis.claims import FEWEST_OF_TWO
+        from fairlead.lab.analysis.modes import boundary
+        from fairlead.measure.ratio import half_width
 
         rounds = [self._values(cell, self.metric) for cell in self.cells]
         common = sorted(set.intersection(*(set(one) for one in rounds)))
@@ -69,7 +80,12 @@ class Question:
                 logs = [slope * math.log(10) for slope in slopes]
             case _:
                 logs = [math.log(rounds[0][r]) for r in common]
-        return 2 * half_width(logs)
+        width = 2 * half_width(logs)
+        if self.kind != "ratio" or not math.isfinite(width):
+            return width
+        if len(logs) < FEWEST_OF_TWO:
+            return max(width, _UNKNOWN)
+        return 0.0 if boundary([math.exp(one) for one in logs]) else width
 
     def _values(self, cell: PlannedCell, metric: str = "") -> dict[int, float]:
         """By round; of the samples that were measured."""
@@ -96,8 +112,8 @@ def questions(series: Sequence[SeriesCells], kept: Sequence[PlannedCell]) -> lis
         question
         for its in by_name.values()
         for name, experiment in _declaring(its).items()
-        for declared in experiment.claims
-        for question in _question(name, declared, its, kept)
+        for number, declared in enumerate(experiment.claims, 1)
+        for question in _question(name, declared, 0 if declared.main else number, its, kept)
     ]
     covered = {cell for question in asked for cell in question.cells}
     return asked + [Question((cell,), "time") for cell in kept if cell not in covered]
@@ -114,7 +130,7 @@ def _declaring(series: Sequence[SeriesCells]) -> dict[str, Experiment]:
 
 
 def _question(
-    name: str, declared: Declared, series: Sequence[SeriesCells], kept: Sequence[PlannedCell]
+    name: str, declared: Declared, place: int, series: Sequence[SeriesCells], kept: Sequence[PlannedCell]
 ) -> Iterator[Question]:
     from fairlead.lab.analysis import claims
 
@@ -122,19 +138,21 @@ def _question(
 
     def side(wanted: dict[str, object]) -> list[PlannedCell]:
         experiment = wanted.get(claims.ANY_OF_GROUP, name)
+        found = []
         for sizes in series:
             known = registry.catalogue().get(sizes[0].series.experiment)
             own = (known.id, known.subject.group) if known else ()
             if experiment in own and claims.fits(wanted, sizes[0].series.params):
-                return [cell for cell in sizes if cell in alive]
-        return []
+                found.append(sizes)
+        nearest = min(found, key=lambda sizes: claims.further(wanted, sizes[0].series.params), default=[])
+        return [cell for cell in nearest if cell in alive]
 
     of = side(declared.of)
     if declared.kind == "exponent":
         if len(of) > 1:
-            yield Question(tuple(of), "exponent", main=declared.main)
+            yield Question(tuple(of), "exponent", place=place)
         return
     pair = claims.cells_of(declared, of, of if declared.over_metric else side(declared.over))
     if pair is not None and (declared.over_metric or pair[0] is not pair[1]):
         cells = (pair[0],) if declared.over_metric else pair
-        yield Question(cells, "ratio", declared.metric, declared.over_metric, declared.main)
+        yield Question(cells, "ratio", declared.over_metric, declared.metric, place)

@@ -261,7 +261,11 @@ class _Run:
         )
 
     def _attempts(self, planned: PlannedSample) -> Sample:
-        """Measure; if others disturbed it, again when it is quieter; the least disturbed sample counts."""
+        """Measure; if others disturbed it, again when it is quieter: a quiet sample takes its place.
+
+        Where none is quiet the first counts, and not the least disturbed. In one of its two outcomes a probe
+        may leave others less, so that this would choose between the two.
+        """
         first = self._attempt(planned)
         self._stop.check(self._farewell())
         assert first is not None, "only a stop ends an attempt without a sample"
@@ -276,7 +280,7 @@ class _Run:
             if again is None:
                 break
             thrown_back += 1
-            if again.status == "ok" and (again.foreign_share or 0.0) < (best.foreign_share or 0.0):
+            if again.status == "ok" and (again.foreign_share or 0.0) <= NOISY:
                 best = again
         if thrown_back:
             self._retries_left_s -= self._clock() - began_s

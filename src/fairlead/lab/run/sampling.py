@@ -2,13 +2,14 @@
 
 The first round calibrates. Every series runs once at its smallest size, and what its next sizes will take
 is predicted from that, as if the time grew with the square. A series of one or two sizes says nothing about
-growth. So rather than a little of everything, series are begun claim by claim, each claim on all interpreters
-before the next one, until the budget is spoken for; of a claim all sides are chosen, or none. The chosen ones
-go on to larger sizes, side by side, as long as ``ENOUGH`` samples of everything fit. What does not fit is put
-off until it is known what the others leave, and then taken up, or dropped with a word. Then it is known, too,
-which claims will have too few samples, and that is said (``shortfall``) before the next round. After that
-every cell runs once per round, A B A B, and backwards in every other round, so that neither a drift nor a
-disturbance falls on one of them alone, until all have ``ENOUGH`` samples.
+growth. So rather than a little of everything, series are begun claim by claim until the budget is spent: of
+a claim all sides on all interpreters, or none. The first claim is begun in any case: if the budget is too
+small even for that, no interpreter gets less of it than another. The chosen series go on to larger sizes,
+side by side, as long as ``ENOUGH`` samples of everything fit. What does not fit is put off until it is
+known what the others leave, and then taken up, or dropped with a word. Then it is known, too, which claims
+will have too few samples, and that is said (``shortfall``) before the next round. After that every cell
+runs once per round, A B A B, and backwards in every other round, so that neither a drift nor a disturbance
+falls on one of them alone, until all have ``ENOUGH`` samples.
 
 What is left of the budget goes to the questions (``questions``): each further round measures the cells of the
 one whose interval it is expected to narrow most per second; those of cells that no claim is about come last.
@@ -21,6 +22,7 @@ A run that is continued goes the same way again: what its file already holds is 
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -90,6 +92,17 @@ class PlannedSample:
 
 Asks = Callable[[Sequence[SeriesCells], Sequence[PlannedCell]], list[Question]]
 """Which questions the cells can answer that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The series that a claim brings in, on all interpreters; or one that no claim is about, likewise."""
+
+    series: list[SeriesCells]
+    beside: list[SeriesCells] = field(default_factory=list)
+    """The claim's other series, which an earlier one has brought in: without them it says nothing."""
+    start: int = 0
+    """The rank at which it goes on."""
 
 
 class SampleOrder:
@@ -180,13 +193,17 @@ class SampleOrder:
     def shortfall(self) -> str | None:
         """A line on what the budget leaves open, once the first round has been taken: how many claims get too
         few samples, of what, and with which budget none would. None if there is nothing to say."""
-        if not self._left_out:
+        short = list(self._left_out)
+        if self._committed_s() > self._left_s() > 0:
+            # the first claim alone is more than the budget has time for
+            short += [sizes for sizes in self._able if sizes[0] in self._kept]
+        if not short:
             return None
-        out = {id(sizes[0].series) for sizes in self._left_out}
+        out = {id(sizes[0].series) for sizes in short}
         claims = [one for one in self._asked if one.kind != "time"]
         lacking = sum(any(id(self._whose[cell]) in out for cell in one.cells) for one in claims)
         what = f"{lacking} of {len(claims)} claims" if lacking else f"{len(out)} of {len(self._able)} series"
-        leads = [sizes[0].series for sizes in self._left_out]
+        leads = [sizes[0].series for sizes in short]
         names = list(dict.fromkeys(f"{one.experiment} on {one.interpreter}" for one in leads))
         if len(names) > _NAMED:
             names[_NAMED - 1 :] = [f"{len(names) - _NAMED + 1} more"]
@@ -200,61 +217,68 @@ class SampleOrder:
             if sizes[0].series.skipped:
                 yield PlannedSample(sizes[0], 0, sizes[0].series.skipped)
         chosen: list[SeriesCells] = []
-        put_off: list[list[tuple[SeriesCells, int]]] = []
-        unopened: list[list[tuple[SeriesCells, int]]] = []
+        put_off: list[Batch] = []
+        unopened: list[Batch] = []
         spoken_for_s = 0.0
-        for unit in self._claim_by_claim():
-            begun = any(0 in sizes[0].samples for sizes in unit)
+        for number, batch in enumerate(self._claim_by_claim()):
+            begun = any(0 in sizes[0].samples for sizes in batch.series) or number == 0
             over = self._used_s() >= _OPENING * self._budget_s
-            expected_s = ENOUGH * self._typical_s() * len(unit)
-            if not begun and (over or spoken_for_s + expected_s > self._left_s()):
-                unopened.append([(sizes, 0) for sizes in unit])
+            expected_s = ENOUGH * self._typical_s() * len(batch.series)
+            waits = any(sizes in other.series for other in put_off + unopened for sizes in batch.beside)
+            if not begun and (over or waits or spoken_for_s + expected_s > self._left_s()):
+                unopened.append(batch)
                 continue
             tried: list[SeriesCells] = []
-            for sizes in unit:
-                tried += [sizes] * (yield from self._try(sizes, 0))
+            for sizes in batch.series:
+                if self._left_s() > 0 or 0 in sizes[0].samples:
+                    tried += [sizes] * (yield from self._try(sizes, 0))
+                else:
+                    unopened.append(Batch([sizes]))
             opening_s = sum(map(self._opening_s, tried))
             grown = any(cell.begun for sizes in tried for cell in sizes[1:])
-            if grown or spoken_for_s + opening_s <= self._left_s():
+            if grown or number == 0 or spoken_for_s + opening_s <= self._left_s():
                 spoken_for_s += opening_s
                 chosen += tried
             else:
-                put_off.append([(sizes, 1) for sizes in tried])
+                put_off.append(Batch(tried, batch.beside, start=1))
         later = yield from self._grow(chosen)
-        yield from self._take_up([[one] for one in later] + put_off + unopened)
+        yield from self._take_up(later + put_off + unopened)
 
-    def _claim_by_claim(self) -> list[list[SeriesCells]]:
-        """The series of each claim but those that an earlier one has: main claims first, each on all
-        interpreters, then the other claims, then what no claim is about."""
-        of_series = {id(sizes[0].series): sizes for sizes in self._able}
+    def _claim_by_claim(self) -> list[Batch]:
+        """The series of each claim but those that an earlier one has. Each claim comes on all interpreters:
+        those of the short report, then the first other one of each experiment, then the second."""
+        new = {id(sizes[0].series): sizes for sizes in self._able}
+        old: dict[int, SeriesCells] = {}
         ranks: dict[str, int] = {}
 
-        def rank(question: Question) -> tuple[bool, bool, int]:
+        def rank(question: Question) -> tuple[bool, int, int]:
             series = {id(self._whose[cell]): self._whose[cell] for cell in question.cells}.values()
             sides = json.dumps([[one.experiment, one.params] for one in series], sort_keys=True)
             number = ranks.setdefault(sides, len(ranks))
-            return question.kind == "time", not question.main, number
+            return question.kind == "time", question.place, number
 
-        units = []
-        for question in sorted(self._asked, key=rank):
-            names = dict.fromkeys(id(self._whose[cell]) for cell in question.cells)
-            if new := [of_series.pop(name) for name in names if name in of_series]:
-                units.append(new)
-        return units
+        batches: list[Batch] = []
+        for _, alike in itertools.groupby(sorted(self._asked, key=rank), rank):
+            batch = Batch([])
+            for question in alike:
+                names = dict.fromkeys(id(self._whose[cell]) for cell in question.cells)
+                batch.beside.extend(old[name] for name in names if name in old)
+                batch.series.extend(new.pop(name) for name in names if name in new)
+            old |= {id(sizes[0].series): sizes for sizes in batch.series}
+            batches += [batch] * bool(batch.series)
+        return batches
 
-    def _grow(
-        self, series: list[SeriesCells]
-    ) -> Generator[PlannedSample, None, list[tuple[SeriesCells, int]]]:
+    def _grow(self, series: list[SeriesCells]) -> Generator[PlannedSample, None, list[Batch]]:
         """Go on to larger sizes, side by side; which series were put off, and at which rank."""
         self._kept += [sizes[0] for sizes in series]
         growing = [sizes for sizes in series if len(sizes) > 1]
-        put_off: list[tuple[SeriesCells, int]] = []
+        put_off: list[Batch] = []
         rank = 1
         while growing:
             # the cheap ones first: what they leave is known when the dear ones are decided
             for sizes in sorted(growing, key=lambda sizes: _predicted_s(sizes, rank)):
                 if self._too_long(sizes, rank, len(growing)):
-                    put_off.append((sizes, rank))
+                    put_off.append(Batch([sizes], start=rank))
                     growing.remove(sizes)
                 elif (yield from self._try(sizes, rank)):
                     self._kept.append(sizes[rank])
@@ -265,14 +289,15 @@ class SampleOrder:
             rank += 1
         return put_off
 
-    def _take_up(self, put_off: list[list[tuple[SeriesCells, int]]]) -> Iterator[PlannedSample]:
+    def _take_up(self, put_off: list[Batch]) -> Iterator[PlannedSample]:
         """Give what is left over to what was put off, in order, and drop what it does not reach."""
-        for unit in put_off:
+        for batch in put_off:
             single = []
-            for sizes, start in unit:
-                rank = start
+            alone = any(sizes in self._left_out for sizes in batch.beside)
+            for sizes in batch.series:
+                rank = batch.start
                 while rank < len(sizes):
-                    if reason := self._too_long(sizes, rank, 1 if rank else len(unit)):
+                    if reason := self._too_long(sizes, rank, 1 if rank else len(batch.series), alone):
                         yield from self._drop(sizes, rank, reason)
                         if sizes[0] not in self._kept:
                             self._left_out.append(sizes)
@@ -321,12 +346,15 @@ class SampleOrder:
             return f"the size before it, {sizes[rank - 1].n}, ended as {before.status}"
         return None
 
-    def _too_long(self, sizes: SeriesCells, rank: int, competing: int) -> str | None:
-        """Why a size does not fit the budget, of which ``competing`` series want a part; None if it does."""
+    def _too_long(self, sizes: SeriesCells, rank: int, competing: int, alone: bool = False) -> str | None:
+        """Why a size does not fit the budget, of which ``competing`` series want a part; None if it does.
+
+        ``alone``: what its times are to be divided by does not fit.
+        """
         if 0 in sizes[rank].samples:
             return None
         needed = ENOUGH * (_predicted_s(sizes, rank) if rank else self._typical_s())
-        if self._fits(needed * competing):
+        if self._fits(needed * competing) and not alone:
             return None
         if rank == 0:
             more = self._more_s(ENOUGH * self._typical_s() * sum(not s[0].begun for s in self._able))

@@ -18,7 +18,6 @@ WIDTH, HEIGHT = 640, 320
 LEFT, RIGHT, TOP, BOTTOM = 62, 150, 16, 46
 """Around the field, in the units of the picture."""
 COLOURS = {"threads": "c0", "processes": "c1", "interpreters": "c2", "async": "c3"}
-STEPS = 60
 
 
 def render(advice: Advice) -> str:
@@ -39,7 +38,6 @@ def render(advice: Advice) -> str:
         caveats=text.caveats(advice),
         rows=[(one, text.row(one, advice)) for one in advice.candidates if one.total_s is not None],
         reasons=[(text.label(one, advice), one) for one in advice.candidates if one.reason],
-        laws=[said for curve in advice.curves if (said := text.law(curve))],
         picture=_picture(advice),
         shares=[
             ("gil", "on a core, with the GIL", work.gil),
@@ -59,8 +57,7 @@ class Line:
     points: tuple[tuple[float, float, str], ...]
     """(x, y, what it says)"""
     path: str
-    """Of the law, or from point to point."""
-    fitted: bool
+    """From point to point."""
     label: tuple[float, float]
 
 
@@ -96,8 +93,7 @@ def _picture(advice: Advice) -> SpeedupChart | None:
 
     def y(up: float) -> float:
         share = (math.log2(max(up, 2**low)) - low) / (high - low)
-        # a fitted line may rise above the points: it stays in the picture
-        return max(0.0, round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1))
+        return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
 
     lines = [_line(curve, x, y) for curve in curves]
     step = max(1, math.ceil((high - low) / 6))
@@ -120,20 +116,9 @@ def _picture(advice: Advice) -> SpeedupChart | None:
 def _line(curve: Curve, x: Callable[[float], float], y: Callable[[float], float]) -> Line:
     first = curve.points[0][1]
     points = tuple((x(n), y(rate / first), f"{n}: {units.factor(rate / first)}") for n, rate in curve.points)
-    fitted = curve.law != "none" and None not in (curve.one, curve.alpha, curve.beta)
-    if fitted:
-        assert curve.one is not None
-        assert curve.alpha is not None
-        assert curve.beta is not None
-        last = curve.points[-1][0]
-        at = [last ** (step / STEPS) for step in range(STEPS + 1)]
-        ups = [curve.one * n / (1 + curve.alpha * (n - 1) + curve.beta * n * (n - 1)) / first for n in at]
-        path = " ".join(f"{x(n)},{y(up)}" for n, up in zip(at, ups, strict=True))
-    else:
-        path = " ".join(f"{px},{py}" for px, py, _ in points)
     return Line(
-        name=NAMES[curve.kind], colour=COLOURS.get(curve.kind, "c7"), points=points, path=path, fitted=fitted,
-        label=(points[-1][0] + 10, points[-1][1]),
+        name=NAMES[curve.kind], colour=COLOURS.get(curve.kind, "c7"), points=points,
+        path=" ".join(f"{px},{py}" for px, py, _ in points), label=(points[-1][0] + 10, points[-1][1]),
     )  # fmt: skip
 
 

@@ -50,6 +50,4 @@ def render(advice: ServerAdvice, *, width: int = WIDTH, colour: bool = False) ->
 
 
 def _bounds(one: ServerCandidate) -> str:
-    if one.low is None or one.high is None or one.low == one.high:
-        return ""
-    return f"[{units.digits(one.low)}, {units.digits(one.high)}]"
+    return "" if one.low == one.high else units.interval(one.low, one.high)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.record.advice import NAMES, Advice, AdvicePlan, Candidate, Curve, headline
+from fairlead.record.advice import NAMES, Advice, AdvicePlan, Candidate, headline
 from fairlead.report.advice import words
 from fairlead.report.common import console, names, units
 
@@ -37,12 +37,6 @@ def render(advice: Advice, *, width: int = WIDTH, colour: bool = False) -> str:
         if one.reason:
             page.line(f"{label(one, advice)}: {names.clean(one.reason)}", indent=2)
     page.gap()
-    told = [said for curve in advice.curves if (said := law(curve))]
-    if told:
-        page.line("Over workers", style="bold")
-        for said in told:
-            page.line(said, indent=2)
-        page.gap()
     page.line("In code", style="bold")
     page.lines(map(plain, advice.code.splitlines()), indent=2)
     page.gap()
@@ -98,9 +92,7 @@ def subject(advice: Advice) -> str:
 def row(one: Candidate, advice: Advice) -> tuple[str, ...]:
     """A candidate's figures: way, workers, time, speed-up, its interval, start with first calls, p50, p99,
     CPU, memory, rounds."""
-    low_high = ""
-    if one.low is not None and one.high is not None and one.kind != "sequential":
-        low_high = f"[{units.digits(one.low)}, {units.digits(one.high)}]"
+    low_high = "" if one.kind == "sequential" else units.interval(one.low, one.high)
     return (
         label(one, advice),
         str(one.workers),
@@ -135,25 +127,6 @@ def label(one: Candidate, advice: Advice) -> str:
         return f"threads, {names.clean(one.interpreter)}"
     name = NAMES[one.kind]
     return f"{name} *" if (one.kind, one.workers) == (advice.choice.kind, advice.choice.workers) else name
-
-
-def law(curve: Curve) -> str | None:
-    """What the fit says, in a sentence; None where there is none."""
-    if curve.law == "none" or curve.alpha is None:
-        return None
-    name = "Amdahl's law" if curve.law == "amdahl" else "the universal scalability law"
-    parts = [
-        f"{NAMES[curve.kind]}: {name} with {units.percent(min(curve.alpha, 1.0))} that does not get faster"
-    ]
-    if curve.beta:
-        parts.append(f"{units.digits(curve.beta * 100)} % lost to each pair of workers")
-    if curve.best_workers is not None:
-        parts.append(f"best at {max(1, round(curve.best_workers))} workers")
-    if curve.limit is not None:
-        parts.append(
-            f"at most {units.factor(max(curve.limit, 1.0))} with any number of workers on these cores"
-        )
-    return "; ".join(parts)
 
 
 def plain(line: str) -> str:

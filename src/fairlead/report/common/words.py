@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from fairlead.record.summary import (
     Cell,
@@ -21,8 +21,9 @@ from fairlead.report.common import names, units
 VERDICTS: dict[str, tuple[str, str]] = {
     "settled": (
         "The whole interval lies on one side of the claim's threshold. A ratio is the geometric mean of its "
-        "rounds' ratios, with an interval of 99 %, and the two times are medians of the same rounds; an "
-        "exponent has an interval of 95 %.",
+        "rounds' ratios, with an interval of 99 % that is of this run, or over the runs where there are "
+        "several; the two times are medians of the same rounds; an exponent has an interval of 95 %. A ratio "
+        "with two modes has none: both lie on one side.",
         "There is nothing to do.",
     ),
     "rough": (
@@ -31,7 +32,8 @@ VERDICTS: dict[str, tuple[str, str]] = {
         "A larger --budget narrows it.",
     ),
     "open": (
-        "The interval holds the threshold, or there are too few rounds for one.",
+        "The interval holds the threshold, there are too few rounds for one, or others disturbed the "
+        "samples.",
         "A larger --budget narrows it: rounds go where they narrow a claim's interval most per second.",
     ),
     "contradicts the source": (
@@ -78,8 +80,8 @@ def standing(place: Place) -> str:
 
 
 STANDINGS = (
-    "best: the least processor time of all that are as fast as the fastest, as far as the intervals of their "
-    "times can tell; where two use about as much of it, the one with less memory. x2.00: twice the time of "
+    "best: the least processor time of all that are as fast as the fastest, by the ratio of their times, "
+    "paired by round; where two use about as much of it, the one with less memory. x2.00: twice the time of "
     "the fastest. wrong: some answers were, and however fast it is, it is no candidate."
 )
 """The rule by which alternatives are ranked."""
@@ -122,9 +124,10 @@ def ranking(ranking: Ranking, roster: names.Roster) -> str:
     return f"{names.clean(ranking.group)}, {ranking.n} tasks, {where}"
 
 
-def further(subject: Subject) -> list[Metric]:
-    """The figures of an experiment besides the one that the statistics are about."""
-    return [metric for metric in subject.metrics if metric.title != subject.value_name]
+def further(subject: Subject, cells: Iterable[Cell]) -> list[Metric]:
+    """The figures of an experiment besides the one that the statistics are about, of which a cell has any."""
+    had = {name for cell in cells for name, value in cell.metrics.items() if value is not None}
+    return [metric for metric in subject.metrics if metric.name in had and metric.title != subject.value_name]
 
 
 def switches(cell: Cell) -> float | None:
@@ -173,30 +176,17 @@ def cell(cell: Cell) -> str:
     )
 
 
-def reference_exponent(reference: Reference) -> float | None:
-    """The published exponent, or else the slope from the curve's first point to its last."""
-    if reference.exponent is not None or not reference.points:
-        return reference.exponent
-    (n0, t0), (n1, t1) = reference.points[0], reference.points[-1]
-    return math.log(t1 / t0) / math.log(n1 / n0) if n1 > n0 > 0 and min(t0, t1) > 0 else None
-
-
 def published(subject: Subject, series: Series) -> tuple[Reference, ...]:
-    """The published figures that belong to the series: its variant's, and of its own implementation.
+    """The published figures that belong to the series: its variant's, and of its own interpreter.
 
-    A label that begins with the name of an implementation ("PyPy, 2 cores") is about that one alone, and one
-    that names the free-threaded build about that build. One that does not say so was measured on all cores
-    under the default policy.
+    One that does not say so was measured on all cores under the default policy.
     """
-    own = str(series.interpreter.get("implementation"))
-    free_threaded = bool(series.interpreter.get("free_threaded"))
     return tuple(
         r
         for r in subject.references
         if all(series.variant.get(k) == v for k, v in r.variant.items())
         and all(series.variant.get(k, v) == v for k, v in _PLAIN.items() if k not in r.variant)
-        and (not r.label.startswith(_IMPLEMENTATIONS) or r.label.startswith(own))
-        and (free_threaded or "free-threaded" not in r.label)
+        and r.is_about(series.interpreter)
     )
 
 
@@ -208,32 +198,34 @@ def references(subject: Subject, series: Series) -> tuple[Reference, ...]:
 
 
 _PLAIN = {"policy": "other", "cores": "all"}
-_IMPLEMENTATIONS = ("CPython", "PyPy")
-"""Names that can begin a reference's label."""
 
 
-def reference(reference: Reference, fit: Fit | None = None) -> str:
-    """ "CPython, 2 cores: n^2.03, n = 100: 128 ms, n = 900: 11.0 s (x85.8); inside the interval"."""
-    exponent = reference_exponent(reference)
-    parts = [] if exponent is None else [power(exponent)]
+def reference(reference: Reference) -> str:
+    """ "CPython, 2 cores: n = 100: 128 ms, n = 900: 11.0 s (x85.8)"."""
+    parts = []
     if reference.points:
         first, last = reference.points[0], reference.points[-1]
         parts.append(f"n = {first[0]}: {units.seconds(first[1])}")
         if last != first:
             parts.append(f"n = {last[0]}: {units.seconds(last[1])} ({units.factor(last[1] / first[1])})")
-    text = f"{names.clean(reference.label)}: {', '.join(parts)}"
-    place = reference_place(reference, fit)
-    return f"{text}; {place}" if place else text
+    return f"{names.clean(reference.label)}: {', '.join(parts)}"
 
 
-def reference_place(reference: Reference, fit: Fit | None) -> str | None:
-    """Where the published exponent lies as seen from a series' fit; None where one of the two has none."""
-    exponent = reference_exponent(reference)
-    if fit is None or exponent is None or fit.low is None or fit.high is None:
+def reference_place(reference: Reference, series: Series) -> str | None:
+    """The published exponent at the sizes that were measured here, and where it lies as seen from the series'
+    own: "n^1.71 at n = 40 to 130, inside the interval"; None where it has none at two of them."""
+    sizes = [cell.n for cell in series.cells if cell.values]
+    exponent = reference.exponent(sizes)
+    if exponent is None:
         return None
-    if fit.low <= exponent <= fit.high:
-        return "inside the interval"
-    return "steeper than here" if exponent > fit.high else "flatter than here"
+    common = [n for n in sizes if reference.at(n) is not None]
+    text = f"{power(exponent)} at n = {min(common)} to {max(common)}"
+    low, high = series.fit.low, series.fit.high
+    if low is None or high is None or len(common) < len(sizes):
+        return text
+    if low <= exponent <= high:
+        return f"{text}, inside the interval"
+    return f"{text}, {'steeper' if exponent > high else 'flatter'} than here"
 
 
 def p_value(p: float) -> str:

@@ -1,16 +1,19 @@
 """Runs side by side as JSON for other programs: a stable format.
 
 ``version``
-    3. It grows when a field changes its meaning or goes; a new field alone does not change it.
+    4. It grows when a field changes its meaning or goes; a new field alone does not change it.
 ``runs``
-    Each with its ``letter`` ("a", "b" ...), ``name``, ``environment``, ``samples`` and ``started``.
+    Each with its ``letter`` ("a", "b" ...), ``name``, ``environment``, ``samples``, ``runs`` (repetitions)
+    and ``started``.
 ``series``
     One object for each series that two runs or more have: ``experiment``, ``title``, ``variant`` (its
     parameters), ``members`` (for each run that has it ``run``, ``label``, ``interpreter`` and ``fit``, as in
     a summary), and ``cells``: ``n``, ``base`` (the first run that has it), ``run``, ``median_base`` and
-    ``median`` (seconds), ``samples_base``, ``samples``, ``ratio`` (of geometric means, run / base) with
-    ``low`` and ``high`` (95 %), ``p`` (corrected), ``change`` ("faster", "slower", "within" or "undecided"),
-    ``within`` (1.1, 1.25 or 1.5: the interval lies between 1 over it and it) and ``advice``.
+    ``median`` (seconds), ``samples_base``, ``samples``, ``runs_base``, ``runs`` (repetitions), ``ratio`` (of
+    geometric means, run / base) with ``low`` and ``high`` (95 %: over repetitions from three a side on, else
+    of just these samples), ``p`` (corrected, with what repetitions differ by), ``change`` ("faster",
+    "slower", "within" or "undecided"), ``within`` (1.1, 1.25 or 1.5: the interval lies between 1 over it and
+    it) and ``advice``.
 ``wholes``
     For each two runs with three series or more in common: ``base``, ``run``, ``series`` (how many),
     ``ratio`` with ``low`` and ``high`` (95 %), and ``speed`` (how many times as long the fixed loop took;
@@ -33,7 +36,7 @@ from typing import Any
 from fairlead.record.comparison import Comparison, SeriesChange
 from fairlead.report.common.plain import finite_json
 
-VERSION = 3
+VERSION = 4
 
 
 def render(comparison: Comparison) -> str:

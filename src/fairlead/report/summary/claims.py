@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from fairlead.record.sample import DISTURBED
 from fairlead.record.summary import Claim, Conditions, Side, Summary
 from fairlead.report.common import names, units, words
 
 AT_MOST = 15
 """Of more claims the short report shows those that are declared as main ones."""
 
-QUIET = 0.10
-"""Other load below this leaves a run quiet."""
+FAR = 0.15
+"""A mode that may be as rare as this and unseen is no longer spoken of."""
 
 
 def sign(claim: Claim) -> str:
@@ -47,8 +48,25 @@ def interval(claim: Claim) -> str:
 
 
 def ours(claim: Claim) -> str:
-    """ "x42.0 [37.1, 48.0]"."""
-    return " ".join(filter(None, (value(claim, claim.value), interval(claim))))
+    """ "x42.0 [37.1, 48.0]", or "x2.50 or x114"."""
+    return " ".join(filter(None, (figure(claim), interval(claim))))
+
+
+def figure(claim: Claim) -> str:
+    """ "x42.0"; of a ratio with two modes both: "x2.50 or x114"."""
+    return " or ".join(value(claim, mode.value) for mode in claim.modes) or value(claim, claim.value)
+
+
+def basis(claim: Claim) -> str:
+    """What else is to be known of the figures: the rounds of each mode, or how rare one may be; the runs."""
+    told = [f"in {' and '.join(str(mode.rounds) for mode in claim.modes)} rounds"] if claim.modes else []
+    if claim.unseen is not None and claim.unseen > FAR:
+        told.append(_unseen(claim.unseen))
+    if claim.runs > 1:
+        told.append(f"over {units.runs(claim.runs)}")
+    if claim.note and claim.kind == "ratio" and claim.verdict != "open":
+        told.append(names.clean(claim.note))
+    return "; ".join(told)
 
 
 def sides(claim: Claim) -> str:
@@ -83,9 +101,13 @@ def said(claim: Claim) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
+def _unseen(share: float) -> str:
+    return f"a mode in fewer than {units.percent(share)} of rounds may be unseen"
+
+
 def sentence(claim: Claim) -> str:
     """The whole claim: what is said, ours, the times, and what was published."""
-    figures = [ours(claim)]
+    figures = list(filter(None, (ours(claim), basis(claim))))
     if claim.sides:
         figures.append(named_sides(claim))
     if claim.published:
@@ -95,10 +117,16 @@ def sentence(claim: Claim) -> str:
 
 def why_open(claim: Claim) -> str:
     """Of a claim that is open: what keeps it so."""
+    outside = (
+        claim.low is not None and claim.high is not None and not claim.low <= claim.threshold <= claim.high
+    )
+    if claim.note and (claim.kind == "ratio" or outside):
+        return names.clean(claim.note)
     if claim.low is None or claim.high is None:
         few = f"only {units.runs(claim.rounds)} so far" if claim.rounds else "no round has both times"
         return names.clean(claim.note) if claim.note else f"{few}: give a larger --budget"
-    return f"the interval holds {value(claim, claim.threshold)}: a larger --budget narrows it"
+    remedy = "a larger --budget narrows it" if claim.runs == 1 else "more runs narrow it (--repeat)"
+    return f"the interval holds {value(claim, claim.threshold)}: {remedy}"
 
 
 def main(claims: Sequence[Claim]) -> list[Claim]:
@@ -120,14 +148,16 @@ def ordered(summary: Summary) -> list[Claim]:
 
 
 def tally(claims: Sequence[Claim]) -> str:
-    """ "12 of 15 claims are settled (4 roughly, 1 against the source)"."""
+    """ "12 of 15 claims are settled (4 roughly, 1 against the source)"; and how rare a mode may be."""
     count = len(claims)
     still = sum(claim.verdict == "open" for claim in claims)
     contrary = sum(claim.verdict == "contradicts the source" for claim in claims)
     text = f"{count - still} of {count} claims {'is' if count - still == 1 else 'are'} settled"
     known = {"roughly": sum(map(rough, claims)), "against the source": contrary}
     parts = ", ".join(f"{number} {how}" for how, number in known.items() if number)
-    return f"{text} ({parts})" if parts else text
+    unseen = [claim.unseen for claim in claims if claim.verdict != "open" and (claim.unseen or 0) > FAR]
+    rare = f"; {_unseen(max(filter(None, unseen)))}" if unseen else ""
+    return f"{text}{f' ({parts})' if parts else ''}{rare}"
 
 
 def machine(summary: Summary) -> str:
@@ -160,7 +190,7 @@ def mood(found: Conditions) -> str:
     """ "quiet: " or "busy: "; nothing where it is not known."""
     if found.highest_load is None:
         return ""
-    busy = found.highest_load > QUIET or (found.stolen or 0) > QUIET or bool(found.throttled_s)
+    busy = found.highest_load > DISTURBED or (found.stolen or 0) > DISTURBED or bool(found.throttled_s)
     return "busy: " if busy else "quiet: "
 
 
@@ -169,7 +199,7 @@ def _parts(summary: Summary) -> Iterator[str]:
     told = []
     if found.other_load is not None and found.highest_load is not None:
         high = f" (5 % of samples above {units.percent(found.highest_load)})"
-        told.append(f"load {units.percent(found.other_load)}{high if found.highest_load > QUIET else ''}")
+        told.append(f"load {units.percent(found.other_load)}{high if found.highest_load > DISTURBED else ''}")
     if found.speed_varied is not None:
         told.append(f"core speed ± {units.percent(found.speed_varied)}")
     if found.stolen is not None:
@@ -180,6 +210,8 @@ def _parts(summary: Summary) -> Iterator[str]:
         yield ", ".join(told)
     noun = "sample" if summary.samples == 1 else "samples"
     yield f"{units.count(summary.samples)} {noun}{f', {found.rejected} rejected' if found.rejected else ''}"
+    if found.wrong_clock:
+        yield f"the clock was wrong: {names.moment(found.wrong_clock)}"
     if found.warm_up:
         yield f"{', '.join(map(names.clean, found.warm_up))}: each sample includes the JIT's warm-up"
 
@@ -194,7 +226,7 @@ def headline(summary: Summary) -> str:
     """The title of a page: its first claim, or what to do."""
     claims = ordered(summary)
     if claim := first(claims):
-        return f"{said(claim)}: {value(claim, claim.value)}"
+        return f"{said(claim)}: {figure(claim)}"
     if claims:
         return "Nothing is settled yet: a larger --budget narrows the intervals"
     if any(map(words.measured, summary.series)):

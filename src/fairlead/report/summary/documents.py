@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from fairlead.record.document import Document, Table
-from fairlead.record.summary import Series, Summary
+from fairlead.record.summary import Cell, Series, Summary
 from fairlead.report.common import console, names, units, words
 from fairlead.report.summary import claims, published
-
-HEADS = ("variant", "n", "what", "theirs", "ours", "ratio")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +17,8 @@ class Beside:
 
     title: str
     says: str
-    rows: tuple[tuple[str, ...], ...]
-    """Under ``HEADS``; without a figure of theirs where the document prints none."""
+    figures: published.FigureTable
+    """Without a figure of theirs where the document prints none."""
     claims: tuple[str, ...]
     """What is claimed about it: verdict and sentence."""
 
@@ -41,19 +39,22 @@ def tables(summary: Summary, document: Document) -> list[Beside]:
     """Those of which anything was measured."""
     roster = names.Roster(summary.series)
     made = [_beside(summary, table, roster) for table in document.tables]
-    return [one for one in made if one.rows or one.claims]
+    return [one for one in made if one.figures.rows or one.claims]
 
 
-def write(page: console.Page, summary: Summary) -> None:
-    """For the terminal, if it is a run of a document."""
+def write(
+    page: console.Page, summary: Summary, show: Callable[[console.Page, published.FigureTable], None]
+) -> None:
+    """For the terminal, if it is a run of a document; ``show`` writes a table of figures."""
     for document in summary.documents:
         if repeats(summary, document):
             page.line(credit(document), style="bold")
             for one in tables(summary, document):
                 page.gap()
-                page.line(one.title + (f': "{one.says}"' if one.says else ""), style="bold")
-                if one.rows:
-                    page.columns(HEADS, one.rows)
+                page.line(one.title, style="bold")
+                if one.says:
+                    page.line(f"It says: {one.says}.", indent=2)
+                show(page, one.figures)
                 for claim in one.claims:
                     page.line(claim, indent=2)
             page.gap()
@@ -67,10 +68,15 @@ def _beside(summary: Summary, table: Table, roster: names.Roster) -> Beside:
         and any(all(one.variant.get(key) == value for key, value in its.items()) for its in table.settings)
     ]
     ids = {table.experiment, *(one.group for one in summary.subjects if one.id == table.experiment)}
+    rows = [row for series in shown for row in _rows(summary, table, series, roster)]
+    sources = {row.source for row in rows} - {""}
+    figures = published.table(rows)
+    if not figures.sources and len(sources) == 1:
+        figures = replace(published.table([replace(row, source="") for row in rows]), sources=sources.pop())
     return Beside(
         title=table.title,
         says=table.says,
-        rows=tuple(row for series in shown for row in _rows(summary, table, series, roster)),
+        figures=figures,
         claims=tuple(
             f"{claims.sign(claim)}: {claims.sentence(claim)}"
             for claim in summary.claims
@@ -79,36 +85,43 @@ def _beside(summary: Summary, table: Table, roster: names.Roster) -> Beside:
     )
 
 
-def _rows(summary: Summary, table: Table, series: Series, roster: names.Roster) -> Iterator[tuple[str, ...]]:
-    """Each published figure beside ours: at its n, or at the largest of each where we measured at others. All
-    of ours where the document prints no figure."""
+def _rows(summary: Summary, table: Table, series: Series, roster: names.Roster) -> Iterator[published.Row]:
+    """Each published figure beside ours: at its n; or, undivided, at the largest of each, where we measured
+    at others or on another interpreter. All of ours where the document prints no figure."""
     measured = [cell for cell in series.cells if cell.values]
     if not measured:
         return
     subject = next(one for one in summary.subjects if one.id == series.experiment)
-    label = names.variant(series)
+    case = names.variant(series)
     if len(list(roster)) > 1:
-        label += f", {roster.of(series).label}"
+        case += f", {roster.of(series).label}"
     if table.labels:
         printed = tuple(one for one in subject.references if one.label in table.labels)
         subject = replace(subject, references=printed)
-    beside = list(published.rows(subject, series))
-    for row in beside:
-        yield label, row.n, row.metric, row.theirs, row.ours, row.ratio
+    beside = list(published.rows(subject, series, case))
+    yield from beside
     if beside:
         return
     last = measured[-1]
-    references = words.published(subject, series)
+    # what a document prints stands in its table, whatever it was measured on
+    references = [one for one in subject.references if one.variant.items() <= series.variant.items()]
     for one in references:
         n, theirs = one.points[-1]
-        ours = units.metric(published.figure(last, one.metric), one.unit)
-        what = published.title(subject, one.metric)
-        yield label, f"{n}, ours {last.n}", what, units.metric(theirs, one.unit), ours, ""
+        yield published.Row(
+            case=case,
+            source=names.clean(one.label),
+            metric=published.title(subject, one.metric),
+            n=f"{n}, ours {last.n}",
+            theirs=units.metric(theirs, one.unit),
+            ours=units.metric(published.figure(last, one.metric), one.unit),
+            ratio="",
+        )
     if references:
         return
-    for cell in measured:
-        yield label, str(cell.n), subject.value_name, "", words.cell(cell), ""
-    for metric in words.further(subject):
-        if (value := last.metrics.get(metric.name)) is not None:
-            ours = units.metric(value, metric.unit)
-            yield label, str(last.n), names.clean(metric.title), "", ours, ""
+
+    def own(cell: Cell, what: str, ours: str) -> published.Row:
+        return published.Row(case=case, source="", metric=what, n=str(cell.n), theirs="", ours=ours, ratio="")
+
+    yield from (own(cell, subject.value_name, words.cell(cell)) for cell in measured)
+    for metric in words.further(subject, [last]):
+        yield own(last, names.clean(metric.title), units.metric(last.metrics[metric.name], metric.unit))

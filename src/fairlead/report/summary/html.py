@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from fairlead.record.summary import Cell, Claim, Metric, Ranking, Series, Subject, Summary
@@ -29,8 +29,6 @@ def render(summary: Summary) -> str:
         MissingExtraError: jinja2 is not installed.
     """
     roster = names.Roster(summary.series)
-    number = itertools.count(1)
-    shown = [_family(family, roster, number) for family in sections.families(summary)]
     found = claims.ordered(summary)
     return page(
         "page.html",
@@ -45,12 +43,11 @@ def render(summary: Summary) -> str:
         tally=claims.tally(found) if found else "",
         answers=[_claim(claim, summary, roster) for claim in _drawn(found)],
         claims=[_claim(claim, summary, roster) for claim in found],
-        families=shown,
+        families=[_family(family, roster) for family in sections.families(summary)],
         documents=[
             {"credit": documents.credit(one), "tables": documents.tables(summary, one)}
             for one in summary.documents
         ],
-        heads=documents.HEADS,
         interpreters=list(roster),
         verdicts=words.VERDICTS,
         left=published.LEFT,
@@ -87,23 +84,27 @@ def _claim(claim: Claim, summary: Summary, roster: names.Roster) -> dict[str, An
         "ours": claims.ours(claim),
         "sides": [units.bound(claims.named(side)) for side in claim.sides],
         "published": claims.sources(claim),
-        "rounds": f"{claim.rounds} round{'s' * (claim.rounds != 1)}"
-        if claim.kind == "ratio"
-        else f"{claim.rounds} samples a size or more",
+        "rounds": "; ".join(filter(None, (_rounds(claim), claims.basis(claim)))),
         "open": claims.why_open(claim) if claim.verdict == "open" else "",
         "anchor": anchor(claim.experiment),
         "picture": Markup(claim_picture.svg(claim, summary, roster)),
     }
 
 
-def _family(family: sections.ExperimentFamily, roster: names.Roster, number: Iterator[int]) -> dict[str, Any]:
+def _rounds(claim: Claim) -> str:
+    if claim.kind == "exponent":
+        return f"{claim.rounds} samples a size or more"
+    return f"{claim.rounds} round{'s' * (claim.rounds != 1)}"
+
+
+def _family(family: sections.ExperimentFamily, roster: names.Roster) -> dict[str, Any]:
     """A family with its topics: works that are ranked, and experiments of their own."""
     blocks = []
     for topic in family.topics:
         if topic.as_a_whole:
             blocks.append(_work(topic, roster))
             continue
-        shown = [_section(next(number), one, series, roster) for one, series in topic.sections()]
+        shown = [_section(one, series, roster) for one, series in topic.sections()]
         blocks.append({"id": anchor(topic.id), "sections": shown})
     return {
         "id": f"family-{anchor(family.id)}",
@@ -127,7 +128,7 @@ def _typeset(text: str) -> Any:
     return Markup(re.sub(r"--[a-z-]+\b|\b\d{4}-\d\d-\d\d\b", r'<span class="whole">\g<0></span>', raised))
 
 
-def _section(number: int, subject: Subject, series: list[Series], roster: names.Roster) -> dict[str, Any]:
+def _section(subject: Subject, series: list[Series], roster: names.Roster) -> dict[str, Any]:
     """One experiment: a panel for each variant, in the order of first appearance."""
     from markupsafe import Markup
 
@@ -135,42 +136,38 @@ def _section(number: int, subject: Subject, series: list[Series], roster: names.
     for s in series:
         variants.setdefault(json.dumps([s.label, s.variant], sort_keys=True, default=str), []).append(s)
     drawn = schedule.passes(subject.schedule, _PICTURE_SIZE)
+    further = words.further(subject, [cell for one in series for cell in one.cells])
     return {
-        "id": f"experiment-{number}",
         "anchor": anchor(subject.id),
         "subject": subject,
-        "further": [names.clean(metric.title) for metric in words.further(subject)],
-        "one": schedule.singular(names.clean(subject.size_name)),
-        "panels": [
-            _panel(f"plot-{number}-{i}", subject, group, roster)
-            for i, group in enumerate(variants.values(), start=1)
-        ],
+        "further": [names.clean(metric.title) for metric in further],
+        "panels": [_panel(subject, group, roster, further) for group in variants.values()],
         "picture": Markup(schedule.svg(subject.schedule, _PICTURE_SIZE, names.clean(subject.size_name))),
         "picture_size": _PICTURE_SIZE,
         "picture_sum": schedule.sum_in_words(drawn, _PICTURE_SIZE) if drawn else "",
     }
 
 
-def _panel(identity: str, subject: Subject, group: list[Series], roster: names.Roster) -> dict[str, Any]:
-    rows = [_row(s, roster.of(s), subject) for s in group]
+def _panel(
+    subject: Subject, group: list[Series], roster: names.Roster, further: Sequence[Metric]
+) -> dict[str, Any]:
+    rows = [_row(s, roster.of(s), further) for s in group]
     return {
-        "id": identity,
         "variant": names.variant(group[0]),
         "parameters": names.parameters(group[0].variant),
-        "picture": _picture(identity, subject, group, roster),
+        "picture": _picture(subject, group, roster),
         "published": published.table([row for one in group for row in published.rows(subject, one)]),
         "measured": any(words.measured(one) for one in group),
         "rows": rows,
         "notes": _notes(group, roster),
-        "of": {row["interpreter"].index: row for row in rows},
         "references": _references(subject, group, roster),
     }
 
 
-def _picture(identity: str, subject: Subject, group: list[Series], roster: names.Roster) -> Any:
+def _picture(subject: Subject, group: list[Series], roster: names.Roster) -> Any:
     from markupsafe import Markup
 
-    data = curves.panel(identity, subject, group, roster) if subject.growth else None
+    data = curves.panel(subject, group, roster) if subject.growth else None
     if data is None:
         return None
     label = (
@@ -188,7 +185,7 @@ def _references(
     for series in group:
         for reference in words.references(subject, series):
             seen = places.setdefault(words.reference(reference), [])
-            if place := words.reference_place(reference, series.fit):
+            if place := words.reference_place(reference, series):
                 seen.append((roster.of(series), place))
     return list(places.items())
 
@@ -202,7 +199,7 @@ def _notes(group: list[Series], roster: names.Roster) -> list[tuple[tuple[str, .
     return list(alike.items())
 
 
-def _row(series: Series, interpreter: names.Named, subject: Subject) -> dict[str, Any]:
+def _row(series: Series, interpreter: names.Named, further: Sequence[Metric]) -> dict[str, Any]:
     fit, measured = series.fit, [c for c in series.cells if c.median is not None]
     return {
         "interpreter": interpreter,
@@ -210,7 +207,7 @@ def _row(series: Series, interpreter: names.Named, subject: Subject) -> dict[str
         "power": words.power(fit.exponent),
         "bounds": words.bounds(fit.low, fit.high),
         "model": words.model(fit),
-        "cells": [_cell(c, words.further(subject)) for c in series.cells],
+        "cells": [_cell(c, further) for c in series.cells],
         "largest": measured[-1] if measured else None,
         "skipped": series.skipped,
         "failures": series.failures,
@@ -266,7 +263,7 @@ def _work(topic: sections.Topic, roster: names.Roster) -> dict[str, Any]:
 
 def _ranking(ranking: Ranking, subjects: dict[str, Subject], roster: names.Roster) -> dict[str, Any]:
     subject = subjects[ranking.places[0].series.experiment]
-    further = words.further(subject)
+    further = words.further(subject, [place.cell for place in ranking.places])
     return {
         "title": words.ranking(ranking, roster),
         "pictures": bar_charts.pictures(ranking, subjects),

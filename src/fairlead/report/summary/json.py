@@ -3,9 +3,11 @@
 A summary is one object:
 
 ``version``
-    2. It grows when a field changes its meaning or goes; a new field alone does not change it.
+    3. It grows when a field changes its meaning or goes; a new field alone does not change it.
 ``environment``, ``environments``
     What most samples share of machine and settings, and how many different environments there are.
+``runs``
+    How many runs the samples come from.
 ``started``, ``finished``, ``samples``
     First and last time stamp (UTC, ISO 8601), and the number of samples that were begun.
 ``interpreters``
@@ -13,28 +15,33 @@ A summary is one object:
 ``results``
     One object for each experiment, interpreter and parameter set: ``experiment``, ``interpreter`` (a name in
     ``interpreters``), ``label`` (of the variant), ``params`` (``n`` included), ``n``, ``samples`` (how many
-    succeeded), ``values`` (seconds, in the order taken), ``median``, ``low`` and ``high`` (its 95 % bootstrap
+    succeeded), ``values`` (seconds, in the order taken), ``median``, ``low`` and ``high`` (its 95 %
     interval), ``iqr`` (seconds all), ``outliers``, ``modes`` (seconds; two when bimodal), ``factor`` (over
     the series' smallest n), ``cpu_s``, ``cpu_percent``, ``max_rss_kb``, ``sum_rss_kb``, ``ctx_voluntary``,
-    ``ctx_involuntary``, ``foreign_share`` (0..1), ``rounds`` (in which each value was taken), ``metrics``
+    ``ctx_involuntary``, ``foreign_share`` (0..1), ``disturbed`` (the same with what a host or a quota
+    took), ``rounds`` (number of the run and of the round in it that each value was taken in), ``metrics``
     (medians of the experiment's further figures, by name), and ``fit`` of its whole
     series: ``exponent``, ``low``, ``high``, ``model`` ("1", "n", "n log n", "n^2" or "undecided"),
-    ``note``, ``coefficients`` (time = first + second * model, seconds).
+    ``note``, ``coefficients`` (time = first + second * model, seconds), ``behind_fixed_cost`` (the greatest
+    exponent that is left open for the rest if a part of the time is a fixed cost).
 ``claims``
     What the run settles: ``topic``, ``kind`` ("ratio" or "exponent"), ``experiment``, ``interpreter``,
     ``text`` (a sentence), ``value`` with its interval ``low`` to ``high`` (99 % of ratios, 95 % of
-    exponents), ``rounds``
-    (how many it rests on), ``threshold``, ``verdict`` ("settled", "open" or "contradicts the source"),
-    ``falsified`` (what would show that it is wrong), ``sides`` (the two times of a ratio: ``what``, ``n``,
-    ``median`` of the same rounds, ``unit``), ``published`` (``label``, ``value``), ``note`` and ``main``.
+    exponents), ``modes`` (``value``, ``rounds``: of a ratio that falls into two; then there is no value and
+    no interval), ``rounds`` and ``runs`` (how many it rests on), ``unseen`` (a mode that fewer than this
+    share of rounds take may not have been seen), ``threshold``, ``verdict`` ("settled", "open" or
+    "contradicts the source"), ``falsified`` (what would show that it is wrong), ``sides`` (the two times of
+    a ratio, or the two figures of a metric: ``what``, ``n``, ``median`` of the same rounds, ``unit``),
+    ``published`` (``label``, ``value``), ``note`` and ``main``.
 ``conditions``
     What disturbed the run: ``other_load``, ``highest_load``, ``stolen`` (shares of the cores),
     ``throttled_s``, ``spin_s`` (a fixed piece of code's CPU time), ``speed_varied`` (of that), ``rejected``
-    (samples taken again) and ``warm_up`` (interpreters whose samples include a compiler's warm-up).
+    (samples taken again), ``warm_up`` (interpreters whose samples include a compiler's warm-up) and
+    ``wrong_clock`` (a time that a sample had and cannot have been taken at).
 ``experiments``
     What each experiment asks: ``id``, ``family``, ``title``, ``question``, ``explanation``, ``size_name``,
     ``metrics`` (``name``, ``title``, ``unit``) and ``references`` (``label``, ``metric``, ``unit``,
-    ``points``: pairs of n, 0 where the source does not state it, and the value; ``exponent``, ``variant``).
+    ``points``: pairs of n, 0 where the source does not state it, and the value; ``variant``, ``versions``).
 ``rankings``
     One object for each work, number of tasks and interpreter that more than one way of doing it was measured
     on: ``group``, ``n``, ``interpreter``, and ``places``: ``experiment``, ``label``, ``case``, ``median``
@@ -62,7 +69,7 @@ from fairlead.record.summary import Claim, Ranking, Series, Subject, Summary
 from fairlead.report.common import names, plain
 from fairlead.report.summary import claims, sections
 
-VERSION = 2
+VERSION = 3
 
 
 def render(summary: Summary) -> str:
@@ -75,6 +82,7 @@ def render(summary: Summary) -> str:
             "version": VERSION,
             "environment": summary.environment,
             "environments": summary.environments,
+            "runs": summary.runs,
             "started": summary.started,
             "finished": summary.finished,
             "samples": summary.samples,

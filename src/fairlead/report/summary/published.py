@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
-from itertools import pairwise
 from string import ascii_lowercase
 
 from fairlead.record.summary import Cell, Reference, Series, Subject
@@ -47,6 +45,14 @@ class FigureTable:
     """Which source is in which column, "a: CPython 3.9.1, 10 cores; b: ..."; empty where each row says it."""
 
 
+def filled(
+    heads: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The columns in which some row has anything."""
+    kept = [i for i in range(len(heads)) if any(row[i] not in _VOID for row in rows)]
+    return tuple(heads[i] for i in kept), [tuple(row[i] for i in kept) for row in rows]
+
+
 def table(rows: Sequence[Row]) -> FigureTable:
     """A row for each figure; where no source says what n was, no ratio, and a column for each source."""
     heads: tuple[str, ...] = ("case", "published for", "figure", "n", "theirs", "ours", "ratio")
@@ -62,10 +68,8 @@ def table(rows: Sequence[Row]) -> FigureTable:
             (case, what, *(of.get(one, "") for one in sources), ours)
             for (case, what, ours), of in theirs.items()
         ]
-    kept = [i for i in range(len(heads)) if any(row[i] not in _VOID for row in cells)]
     return FigureTable(
-        heads=tuple(heads[i] for i in kept),
-        rows=[tuple(row[i] for i in kept) for row in cells],
+        *filled(heads, cells),
         sources="; ".join(f"{letter}: {source}" for source, letter in sources.items()),
     )
 
@@ -127,14 +131,6 @@ def _pairs(reference: Reference, cells: Sequence[Cell]) -> Iterator[tuple[int, f
         yield cell.n, points[cell.n], cell, True
     if not exact:
         for cell in reversed(cells):
-            if (between := at(reference, cell.n)) is not None:
+            if (between := reference.at(cell.n)) is not None:
                 yield cell.n, between, cell, False
                 return
-
-
-def at(reference: Reference, n: int) -> float | None:
-    """The published curve at a size between two of its points, as a power of n; None outside of them."""
-    for (n0, t0), (n1, t1) in pairwise(sorted(reference.points)):
-        if 0 < n0 <= n <= n1 and min(t0, t1) > 0:
-            return float(t0 * (n / n0) ** (math.log(t1 / t0) / math.log(n1 / n0)))
-    return None

@@ -33,7 +33,7 @@ def render(summary: Summary, *, width: int = 80, colour: bool = False, detail: i
     unclaimed = not found and any(map(words.measured, summary.series))
     if detail or unclaimed:
         tables(page, summary, roster, cells=detail > 1)
-    documents.write(page, summary)
+    documents.write(page, summary, _theirs)
     if summary.series:
         page.line(claims.machine(summary))
         page.line(claims.conditions(summary))
@@ -176,12 +176,13 @@ def _series(page: console.Page, subject: Subject, series: Series, roster: names.
 def _published(page: console.Page, subject: Subject, series: Series) -> None:
     """Theirs, ours and the ratio, in one table."""
     for reference in words.references(subject, series):
-        page.line(f"published {words.reference(reference, series.fit)}", indent=4)
-    _theirs(page, list(published.rows(subject, series)))
+        told = filter(None, (words.reference(reference), words.reference_place(reference, series)))
+        page.line(f"published {'; '.join(told)}", indent=4)
+    _theirs(page, published.table(list(published.rows(subject, series))))
 
 
-def _theirs(page: console.Page, rows: Sequence[published.Row]) -> None:
-    found = published.table(rows)
+def _theirs(page: console.Page, found: published.FigureTable) -> None:
+    """Theirs and ours, and whose they are."""
     if found.rows:
         if found.sources:
             page.line(f"published for {found.sources}", indent=4)
@@ -209,7 +210,7 @@ def _battle(page: console.Page, trace: GilTrace) -> None:
 
 def _ranking(page: console.Page, topic: sections.Topic, ranking: Ranking, roster: names.Roster) -> None:
     page.line(words.ranking(ranking, roster), indent=2)
-    further = words.further(topic.subject)
+    further = words.further(topic.subject, [place.cell for place in ranking.places])
     compared = any(metric.name == "speed_up" for metric in further)
     heads = [names.clean(metric.title) for metric in further if metric.name not in _SAID]
     heads += [] if compared else ["CPU", "memory"]
@@ -240,7 +241,7 @@ def _ranking(page: console.Page, topic: sections.Topic, ranking: Ranking, roster
         for place in ranking.places
         for row in published.rows(subjects[place.series.experiment], place.series, place.case)
     ]
-    _theirs(page, rows)
+    _theirs(page, published.table(rows))
     page.gap()
 
 
@@ -249,11 +250,7 @@ _SAID = {"wrong_answers"}
 
 
 def _cells(subject: Subject, cells: Sequence[Cell]) -> Table:
-    further = [
-        metric
-        for metric in words.further(subject)
-        if any(cell.metrics.get(metric.name) is not None for cell in cells)
-    ]
+    further = words.further(subject, cells)
     heads = [names.clean(metric.title) for metric in further]
     heads = ["factor", "CPU", "switches", *heads] if subject.growth else heads
     table = console.table(

@@ -34,7 +34,7 @@ def _curve(claim: Claim, summary: Summary, roster: names.Roster) -> str:
     )
     if subject is None or series is None:
         return ""
-    data = curves.panel("claim", subject, [series], roster)
+    data = curves.panel(subject, [series], roster)
     return plot.svg(data, claims.sentence(claim)) if data else ""
 
 

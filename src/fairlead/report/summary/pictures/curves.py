@@ -16,7 +16,7 @@ from fairlead.record.summary import Cell, Fit, Reference, Series, Subject
 from fairlead.report.common import names, units, words
 
 _STEPS = 48
-_LEGEND = 34
+_LEGEND = 38
 _DECADES_WITH_STEPS = 3.5
 _GROWTH: dict[str, Callable[[float], float]] = {
     "1": lambda _: 1.0,
@@ -26,9 +26,7 @@ _GROWTH: dict[str, Callable[[float], float]] = {
 }
 
 
-def panel(
-    identity: str, subject: Subject, series: Sequence[Series], roster: names.Roster
-) -> dict[str, Any] | None:
+def panel(subject: Subject, series: Sequence[Series], roster: names.Roster) -> dict[str, Any] | None:
     """The data of one plot: a curve for each of ``series``, the references, and the view.
 
     None when not one of the series has a value, for then there is nothing to draw.
@@ -39,7 +37,6 @@ def panel(
     known = [words.references(subject, s) for s in series]
     references = [_reference(r) for r in subject.references if r.points and any(r in some for some in known)]
     return {
-        "id": identity,
         "size": escape(names.clean(subject.size_name)),
         "sizes": sorted({x for c in curves for x in c["raw"]["x"]}),
         "curves": curves,
@@ -105,7 +102,7 @@ def _reference(reference: Reference) -> dict[str, Any]:
         line += [(n, t0 * (n / n0) ** exponent) for n in _spread(n0, n1)[1:]]
     return {
         "name": escape(names.clean(reference.label)),
-        "legend": f"published: {escape(names.shorten(names.clean(reference.label), _LEGEND + 11))}",
+        "legend": f"published: {escape(names.shorten(names.clean(reference.label), _LEGEND + 7))}",
         "points": {
             "x": [n for n, _ in points],
             "y": [t for _, t in points],
