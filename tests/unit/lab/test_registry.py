@@ -543,7 +543,7 @@ def test_select_takes_a_case_of_a_users_file(tmp_path: Path) -> None:
             "group.one-thing-c",
         ]
         assert [one.id for one in registry.select([f"{file}:c"])] == ["group.one-thing-c"]
-        with pytest.raises(UsageError, match=r"has no case 'a-c' \(did you mean a-b\?\): it has a-b, c"):
+        with pytest.raises(UsageError, match=r"has no case 'a-c': it has a-b, c"):
             registry.select([f"{file}:a-c"])
     finally:
         registry.catalogue.cache_clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairlead.record.summary import ClaimKind
@@ -32,6 +32,12 @@ class Declared:
     """A metric of both samples that is divided in place of their times."""
     main: bool = True
     """Whether it stands in the short report; the others are shown with the tables."""
+
+    def of_case(self, case: str, title: str) -> Declared:
+        """Of a file's claims that of one of its cases, whose names take the places of {case} and {title}."""
+        texts = {name: getattr(self, name) for name in ("topic", "says", "otherwise")}
+        filled = {key: text.replace("{case}", case).replace("{title}", title) for key, text in texts.items()}
+        return replace(self, **filled)
 
     def said(
         self, above: bool, ends: tuple[float, float] | None, n: int, of: str = "", over: str = ""

@@ -200,9 +200,8 @@ def select(ids: Sequence[str]) -> list[Experiment]:
 
     A word is an id ("square.mutex"), a family or a pattern of one ("square", "square.*"), the part of ids
     that several have in common ("models.io"), a document ("document:square"), whose experiments have no
-    other variants and sizes than it shows, or the path of a file ("./my_scaling.py"), which is added to
-    the catalogue; behind it one of its cases ("./my_pools.py:start"). No words at all name the whole
-    catalogue.
+    other variants and sizes than it shows, or a file ("./my_scaling.py", "./my_pools.py:start" for a case of
+    it), which is added to the catalogue. No words at all name the whole catalogue.
 
     Raises:
         UsageError: a word that names none, or a file that is no experiment.
@@ -248,10 +247,9 @@ def of_file(word: str) -> list[Experiment]:
     """
     path, _, case = word.partition(":")
     found = add(Path(path))
-    cases = {str(one.parameters["case"].default): one for one in found if "case" in one.parameters}
+    cases = {one.parameters["case"].default: one for one in found if "case" in one.parameters}
     if case and case not in cases:
-        near = checks.did_you_mean(case, cases)
-        raise UsageError(f"{path} has no case {case!r}{near}: it has {', '.join(cases) or 'none'}")
+        raise UsageError(f"{path} has no case {case!r}: it has {', '.join(cases) or 'none'}")
     return [cases[case]] if case else found
 
 
@@ -362,27 +360,19 @@ def _experiment(path: Path, declared: dict[str, Any]) -> Experiment:
         checks.known("case of a variant", variant.get("cases", ()), list(cases))
     if not cases:
         return _one(path, declared)
-    made = {case: _case(path, case, _with_its_own(declared, case, own)) for case, own in cases.items()}
+    made = {case: _case(path, case, _with_its_own(declared, own)) for case, own in cases.items()}
     first = next(iter(cases.values()))
     return replace(_one(path, {**first, **declared}), cases=made)
 
 
-def _with_its_own(declared: dict[str, Any], case: str, own: dict[str, Any]) -> dict[str, Any]:
+def _with_its_own(declared: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     parameters = declared.get("parameters", {}) | own.get("parameters", {})
-    title = own.get("title", declared.get("title"))
-    claims = [
-        {key: _filled(text, case, title) for key, text in claim.items()}
-        for claim in (*declared.get("claims", []), *own.get("claims", []))
-    ]
+    claims = [*declared.get("claims", []), *own.get("claims", [])]
     both = {**declared, **own, "parameters": parameters, "claims": claims}
     if "ways" in own:
         both["ways"] = declared["ways"]
         parameters[both["ways"]] = {"default": own["ways"][0], "choices": own["ways"], "help": "by what"}
     return both
-
-
-def _filled(text: Any, case: str, title: Any) -> Any:
-    return text.replace("{case}", case).replace("{title}", str(title)) if isinstance(text, str) else text
 
 
 def _case(path: Path, case: str, declared: dict[str, Any]) -> Experiment:
@@ -398,6 +388,7 @@ def _case(path: Path, case: str, declared: dict[str, Any]) -> Experiment:
             group=own_id if "ways" in declared else group,
             references=references(path.with_name(REFERENCES)).get(own_id, ()),
         ),
+        claims=tuple(claim.of_case(case, one.subject.title) for claim in one.claims),
         variants=tuple(variant for variant in one.variants if not variant.cases or case in variant.cases),
         parameters={
             "case": Parameter(default=case, choices=(case,), help="which of the file's experiments it is"),
