@@ -108,6 +108,7 @@ EXPERIMENT = {
         },
         "view": {
             "title": "A view of 0.5 MB in",
+            "ways": ["ThreadPoolExecutor", "ThreadPool", "InterpreterPoolExecutor", "InterpreterPool"],
             "question": "What does a call cost that is given a memoryview of 0.5 MB, with eight under way?",
         },
         "array": {
@@ -122,6 +123,7 @@ EXPERIMENT = {
         },
         "million": {
             "title": "A long stream",
+            "ways": ["multiprocessing.Pool", "mpire", "ProcessPool", "ThreadPool", "InterpreterPool"],
             "question": "What does an integer's way through stream() or imap() cost, in time and memory?",
             "sizes": {"quick": [200000], "standard": [1000000], "full": [1000000]},
             "claims": [
@@ -216,8 +218,6 @@ class Mpire(Classic):
 
 
 class Pebble(Classic):
-    stream = None
-
     def submit(self, function, *args):
         return self.pool.schedule(function, args=args)
 
@@ -297,8 +297,6 @@ def doubles():
 
 
 def streamed(pool, n):
-    if getattr(pool, "stream", None) is None:
-        raise probe.Skipped("has neither stream() nor imap()")
     deque(pool.stream(calls.identity, range(10_000)), maxlen=0)  # the workers have what calls need
     memory = {"rest_kib": memory_kib()}
     over = threading.Event()
@@ -397,8 +395,8 @@ def measure(params):
         raise probe.no_fairlead()
     if pool == "loky" and params["method"] != "forkserver":
         raise probe.Skipped("loky starts processes in a way of its own")
-    if case == "view" and not pool.startswith(("Thread", "Interpreter")):
-        raise probe.Skipped("a memoryview cannot be pickled")
+    if case in ("array", "return") and pool.startswith("Interpreter"):
+        raise probe.Skipped("numpy works in one interpreter of a process alone")
     if case in ("start", "workers"):
         return begun(params, n)
     with made(params) as own:
