@@ -58,7 +58,57 @@ EXPERIMENT = {
         {"topic": "{case}, interpreters", "of": {"pool": "InterpreterPoolExecutor"},
          "over": {"pool": "InterpreterPool"}, "main": False},
     ],
+    # in this order a budget that is too small for all settles them
     "cases": {
+        "call": {
+            "title": "A call",
+            "question": "What does a call cost whose result is waited for before the next?",
+        },
+        "submit": {
+            "title": "A submission",
+            "question": "What does submit() cost, of calls that are all submitted at once?",
+        },
+        "echo": {
+            "title": "0.5 MB in and out",
+            "question": "What does a call cost that is given 0.5 MB of bytes, and returns them?",
+            "sizes": {"quick": [50], "standard": [100], "full": [100]},
+        },
+        "map": {
+            "title": "A map",
+            "question": "What does an item of map() cost, in the pool's own chunks?",
+            "sizes": {"quick": [2000], "standard": [10000], "full": [10000]},
+        },
+        "million": {
+            "title": "A long stream",
+            "ways": ["multiprocessing.Pool", "mpire", "ProcessPool", "ThreadPool", "InterpreterPool"],
+            "question": "What does an integer's way through stream() or imap() cost, in time and memory?",
+            "sizes": {"quick": [200000], "standard": [1000000], "full": [1000000]},
+            "claims": [
+                {"topic": "memory of a stream", "metric": "most_kib",
+                 "of": {"pool": "ProcessPool"}, "over_metric": "rest_kib",
+                 "says": "{n} integers on their way through stream() take memory",
+                 "otherwise": "{n} integers on their way through stream() take no memory"},
+            ],
+        },
+        "return": {
+            "title": "An array of 50 MB in and out",
+            "question": "What does a call cost that is given an array of 50 MB, and returns it?",
+            "sizes": {"quick": [1], "standard": [3], "full": [9]},
+        },
+        "stream": {
+            "title": "Many submissions",
+            "question": "What does each of the calls cost that are submitted at once, until all have ended?",
+        },
+        "chunks": {
+            "title": "A map in chunks",
+            "question": "What does an item of map() cost, in chunks of 100?",
+            "sizes": {"quick": [10000], "standard": [100000], "full": [100000]},
+        },
+        "array": {
+            "title": "An array of 50 MB in",
+            "question": "What does a call cost that is given an array of 50 MB?",
+            "sizes": {"quick": [2], "standard": [5], "full": [9]},
+        },
         "start": {
             "title": "The start",
             "question": "How long does a pool take from its constructor to its first result?",
@@ -75,64 +125,6 @@ EXPERIMENT = {
             "question": "How long does it take until each worker has had a call of 0.1 s, without that?",
             "sizes": {"quick": [8], "standard": [8], "full": [8]},
         },
-        "call": {
-            "title": "A call",
-            "question": "What does a call cost whose result is waited for before the next?",
-        },
-        "submit": {
-            "title": "A submission",
-            "question": "What does submit() cost, of calls that are all submitted at once?",
-        },
-        "stream": {
-            "title": "Many submissions",
-            "question": "What does each of the calls cost that are submitted at once, until all have ended?",
-        },
-        "map": {
-            "title": "A map",
-            "question": "What does an item of map() cost, in the pool's own chunks?",
-            "sizes": {"quick": [2000], "standard": [10000], "full": [10000]},
-        },
-        "chunks": {
-            "title": "A map in chunks",
-            "question": "What does an item of map() cost, in chunks of 100?",
-            "sizes": {"quick": [10000], "standard": [100000], "full": [100000]},
-        },
-        "echo": {
-            "title": "0.5 MB in and out",
-            "question": "What does a call cost that is given 0.5 MB of bytes, and returns them?",
-            "sizes": {"quick": [50], "standard": [100], "full": [100]},
-        },
-        "bytes": {
-            "title": "0.5 MB in",
-            "question": "What does a call cost that is given 0.5 MB of bytes, with eight under way?",
-        },
-        "view": {
-            "title": "A view of 0.5 MB in",
-            "ways": ["ThreadPoolExecutor", "ThreadPool", "InterpreterPoolExecutor", "InterpreterPool"],
-            "question": "What does a call cost that is given a memoryview of 0.5 MB, with eight under way?",
-        },
-        "array": {
-            "title": "An array of 50 MB in",
-            "question": "What does a call cost that is given an array of 50 MB?",
-            "sizes": {"quick": [2], "standard": [5], "full": [9]},
-        },
-        "return": {
-            "title": "An array of 50 MB in and out",
-            "question": "What does a call cost that is given an array of 50 MB, and returns it?",
-            "sizes": {"quick": [1], "standard": [3], "full": [9]},
-        },
-        "million": {
-            "title": "A long stream",
-            "ways": ["multiprocessing.Pool", "mpire", "ProcessPool", "ThreadPool", "InterpreterPool"],
-            "question": "What does an integer's way through stream() or imap() cost, in time and memory?",
-            "sizes": {"quick": [200000], "standard": [1000000], "full": [1000000]},
-            "claims": [
-                {"topic": "memory of a stream", "metric": "most_kib",
-                 "of": {"pool": "ProcessPool"}, "over_metric": "rest_kib",
-                 "says": "{n} integers on their way through stream() take memory",
-                 "otherwise": "{n} integers on their way through stream() take no memory"},
-            ],
-        },
         "compute": {
             "title": "Two computations",
             "question": "How much sooner than one after the other are two fib(28) done in two workers?",
@@ -143,6 +135,15 @@ EXPERIMENT = {
                  "says": "two interpreters compute faster than one",
                  "otherwise": "two interpreters compute no faster than one"},
             ],
+        },
+        "bytes": {
+            "title": "0.5 MB in",
+            "question": "What does a call cost that is given 0.5 MB of bytes, with eight under way?",
+        },
+        "view": {
+            "title": "A view of 0.5 MB in",
+            "ways": ["ThreadPoolExecutor", "ThreadPool", "InterpreterPoolExecutor", "InterpreterPool"],
+            "question": "What does a call cost that is given a memoryview of 0.5 MB, with eight under way?",
         },
     },
     "sizes": {"quick": [200], "standard": [1000], "full": [5000]},

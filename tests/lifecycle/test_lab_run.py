@@ -207,13 +207,20 @@ def test_run_of_which_a_part_is_left_can_be_continued(home: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("step", ["choose_interpreters", "make_plan", "with_yield_probes"])
-def test_run_stopped_while_it_is_planned_can_be_continued(home: Path, step: str) -> None:
+@pytest.mark.parametrize(
+    ("room", "step"),
+    [
+        ("cli.lab.run", "choose_interpreters"),
+        ("lab.run.pilots", "make_plan"),
+        ("lab.run.pilots", "with_yield_probes"),
+    ],
+)
+def test_run_stopped_while_it_is_planned_can_be_continued(home: Path, room: str, step: str) -> None:
     """Ctrl-C before there is a plan: the request is kept, and the advice of the last line works."""
     out = home / "out"
     program = (
         "import importlib, os, signal\n"
-        "run = importlib.import_module('fairlead.cli.lab.run')\n"
+        f"run = importlib.import_module('fairlead.{room}')\n"
         f"real = run.{step}\n"
         "def stopped(*words):\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
