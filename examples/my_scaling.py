@@ -30,7 +30,6 @@ EXPERIMENT = {
             "otherwise": "threads on all cores are no faster than one",
         },
     ],
-    "variants": [{"label": "", "params": {}, "modes": ["quick", "standard", "full"]}],
     "sizes": {"quick": [1, 2], "standard": [1, 2, 4, 8], "full": [1, 2, 4, 8, 16, 32, 64]},
     "timeout_s": 60,
     "pythons": ">=3.8",

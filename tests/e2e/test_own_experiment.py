@@ -1,4 +1,4 @@
-"""A user's experiment and repeated runs: measured by real interpreters, reported when its file has gone."""
+"""A user's experiment, repeated runs and calibrated work, on real interpreters; reports without the file."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parents[2]
 NEWEST = max((i for i in here().interpreters if i.implementation == "CPython"), key=lambda i: i.version_key)
-FEW = "from fairlead.lab.run import runner, sampling; sampling.AT_MOST = 5; runner.ATTEMPTS = 1\n"
+PROGRAM = (
+    "from fairlead.lab.run import runner, sampling; sampling.AT_MOST = 5; runner.ATTEMPTS = 1\n"
+    "from fairlead.cli import main; main()"
+)
 """Ends by its number of samples, long before its budget."""
-PROGRAM = FEW + "from fairlead.cli import main; main()"
 
 
 def samples(directory: Path) -> list[dict[str, Any]]:
@@ -113,3 +115,19 @@ def test_a_file_that_is_no_experiment_is_refused(
     assert exit_status("lab", "run", str(tmp_path / name), "--out", str(tmp_path / "out")) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.long
+def test_calibrated_work_is_the_same_on_all_interpreters_and_long_enough(tmp_path: Path) -> None:
+    program = PROGRAM.replace("sampling.AT_MOST = 5", "sampling.ENOUGH = sampling.AT_MOST = 1")
+    chosen = [one for name in ("3.11", "3.14", "3.13t") for one in here().interpreters if one.name == name]
+    asked = [word for one in chosen for word in ("--interpreter", one.path)]
+    words = ["models.cpu-sequential", "--quick", "--variant", "", "--budget", "10m", *asked]
+    done = python("-c", program, "lab", "run", *words, "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    taken = [one for one in samples(tmp_path / "out") if one["status"] == "ok"]
+    assert {one["interpreter"]["version"] for one in taken} == {one.version for one in chosen}
+    assert len({one["params"]["repeat"] for one in taken}) == 1
+    # of the first, which it was measured on; other load makes processor time vary by a half or so
+    first = [one for one in taken if one["interpreter"]["version"] == chosen[0].version]
+    assert min(one["user_s"] + one["sys_s"] for one in first) > 0.4

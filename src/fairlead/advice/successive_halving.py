@@ -237,7 +237,8 @@ class Halving:
 
     def _takes(self, one: CandidateState, calls: int) -> float:
         """Seconds of a pool with so many calls, as far as it is known."""
-        start = STARTS_S.get(one.way.kind, 0.001) * one.way.workers
+        # a pool's start is as much slower here as that of a process is
+        start = STARTS_S.get(one.way.kind, 0.001) * one.way.workers * self.process_s / PROCESS_S
         if one.rounds:
             start = median(found.start_s + found.once_s for found in one.rounds.values())
         return start + calls * self._per_call(one)

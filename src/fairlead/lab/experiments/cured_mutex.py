@@ -32,9 +32,6 @@ EXPERIMENT = {
             "help": "how those already through keep running: time.sleep(0), sched_yield(), or Python only",
         },
     },
-    "variants": [
-        {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
-    ],
     "sizes": {
         "quick": [50, 75, 110, 160],
         "standard": [100, 200, 400],

@@ -31,9 +31,6 @@ EXPERIMENT = {
             "help": "how those already awake keep running: time.sleep(0), sched_yield(), or Python only",
         },
     },
-    "variants": [
-        {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
-    ],
     "sizes": {
         "quick": [100, 150, 220, 320],
         "standard": [100, 200, 400],

@@ -31,9 +31,6 @@ EXPERIMENT = {
             "help": "how those already started keep running: time.sleep(0), sched_yield(), or Python only",
         },
     },
-    "variants": [
-        {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
-    ],
     "sizes": {
         "quick": [40, 60, 90, 130],
         "standard": [100, 200, 400],

@@ -95,12 +95,12 @@ EXPERIMENT = {
         },
     },
     "variants": [
-        {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
-        {"label": "one core", "params": {}, "cores": "one", "modes": ["quick", "standard", "full"]},
+        {"label": ""},
+        {"label": "one core", "cores": "one"},
         {"label": "check interval 10", "params": {"check_interval": 10}, "modes": ["full"]},
         {"label": "check interval 1000", "params": {"check_interval": 1000}, "modes": ["standard", "full"]},
         {"label": "check interval 10000", "params": {"check_interval": 10000}, "modes": ["full"]},
-        {"label": "0.5 ms", "params": {"interval_ms": 0.5}, "modes": ["quick", "standard", "full"]},
+        {"label": "0.5 ms", "params": {"interval_ms": 0.5}},
         {"label": "50 ms", "params": {"interval_ms": 50}, "modes": ["full"]},
         {"label": "system calls", "params": {"count": "system calls"}, "modes": ["standard", "full"]},
         {

@@ -120,22 +120,10 @@ EXPERIMENT = {
         },
     },
     "variants": [
-        {"label": "alone", "params": {}, "modes": ["quick", "standard", "full"]},
-        {
-            "label": "1 CPU thread",
-            "params": {"beside": "threads"},
-            "modes": ["quick", "standard", "full"],
-        },
-        {
-            "label": "1 CPU process",
-            "params": {"beside": "processes"},
-            "modes": ["quick", "standard", "full"],
-        },
-        {
-            "label": "1 CPU thread, scheduled",
-            "params": {"beside": "threads", "scheduler": "interactive"},
-            "modes": ["quick", "standard", "full"],
-        },
+        {"label": "alone"},
+        {"label": "1 CPU thread", "params": {"beside": "threads"}},
+        {"label": "1 CPU process", "params": {"beside": "processes"}},
+        {"label": "1 CPU thread, scheduled", "params": {"beside": "threads", "scheduler": "interactive"}},
         {"label": "2 CPU threads", "params": {"beside": "threads", "computing": 2}, "modes": ["full"]},
         {
             "label": "2 CPU threads, scheduled",
@@ -143,18 +131,9 @@ EXPERIMENT = {
             "modes": ["full"],
         },
         {"label": "2 CPU processes", "params": {"beside": "processes", "computing": 2}, "modes": ["full"]},
-        {
-            "label": "1 CPU thread, 0.5 ms",
-            "params": {"beside": "threads", "interval_ms": 0.5},
-            "modes": ["quick", "standard", "full"],
-        },
-        {
-            "label": "1 CPU thread, one core",
-            "params": {"beside": "threads"},
-            "cores": "one",
-            "modes": ["quick", "standard", "full"],
-        },
-        {"label": "alone, one core", "params": {}, "cores": "one", "modes": ["full"]},
+        {"label": "1 CPU thread, 0.5 ms", "params": {"beside": "threads", "interval_ms": 0.5}},
+        {"label": "1 CPU thread, one core", "params": {"beside": "threads"}, "cores": "one"},
+        {"label": "alone, one core", "cores": "one", "modes": ["full"]},
         {"label": "3 CPU processes", "params": {"beside": "processes", "computing": 3}, "modes": ["full"]},
         {"label": "4 CPU processes", "params": {"beside": "processes", "computing": 4}, "modes": ["full"]},
         {

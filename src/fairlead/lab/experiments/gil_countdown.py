@@ -61,9 +61,9 @@ EXPERIMENT = {
         },
     },
     "variants": [
-        {"label": "", "params": {}, "modes": ["quick", "standard"]},
+        {"label": "", "modes": ["quick", "standard"]},
         {"label": "100 million steps", "params": {"steps": 100000000}, "modes": ["full"]},
-        {"label": "one core", "params": {}, "cores": "one", "modes": ["standard"]},
+        {"label": "one core", "cores": "one", "modes": ["standard"]},
         {
             "label": "100 million steps, one core",
             "params": {"steps": 100000000},

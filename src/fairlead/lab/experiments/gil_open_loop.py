@@ -73,23 +73,11 @@ EXPERIMENT = {
         },
     },
     "variants": [
-        {"label": "alone", "params": {}, "modes": ["standard", "full"]},
+        {"label": "alone", "modes": ["standard", "full"]},
         {"label": "alone, scheduled", "params": {"scheduler": "interactive"}, "modes": ["full"]},
-        {
-            "label": "1 CPU thread",
-            "params": {"beside": "threads"},
-            "modes": ["quick", "standard", "full"],
-        },
-        {
-            "label": "1 CPU thread, scheduled",
-            "params": {"beside": "threads", "scheduler": "interactive"},
-            "modes": ["quick", "standard", "full"],
-        },
-        {
-            "label": "1 CPU thread, 0.5 ms",
-            "params": {"beside": "threads", "interval_ms": 0.5},
-            "modes": ["quick", "standard", "full"],
-        },
+        {"label": "1 CPU thread", "params": {"beside": "threads"}},
+        {"label": "1 CPU thread, scheduled", "params": {"beside": "threads", "scheduler": "interactive"}},
+        {"label": "1 CPU thread, 0.5 ms", "params": {"beside": "threads", "interval_ms": 0.5}},
         {
             "label": "1 CPU thread, one core",
             "params": {"beside": "threads"},

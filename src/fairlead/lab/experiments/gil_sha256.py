@@ -33,7 +33,7 @@ EXPERIMENT = {
         },
     },
     "variants": [
-        {"label": "", "params": {}, "modes": ["quick", "standard"]},
+        {"label": "", "modes": ["quick", "standard"]},
         {"label": "1 GB", "params": {"megabytes": 1024}, "modes": ["full"]},
     ],
     "sizes": {"quick": [1, 2], "standard": [1, 2, 4, 8], "full": [1, 2, 4, 8]},

@@ -48,12 +48,8 @@ EXPERIMENT = {
         },
     },
     "variants": [
-        {"label": "stock", "params": {}, "modes": ["quick", "standard", "full"]},
-        {
-            "label": "scheduled",
-            "params": {"scheduler": "interactive"},
-            "modes": ["quick", "standard", "full"],
-        },
+        {"label": "stock"},
+        {"label": "scheduled", "params": {"scheduler": "interactive"}},
         {"label": "0.5 ms", "params": {"interval_ms": 0.5}, "modes": ["standard", "full"]},
     ],
     "sizes": {"quick": [1], "standard": [1], "full": [1, 4]},

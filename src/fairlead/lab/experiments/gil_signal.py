@@ -49,7 +49,7 @@ EXPERIMENT = {
         },
     },
     "variants": [
-        {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
+        {"label": ""},
         {"label": "0.5 ms", "params": {"interval_ms": 0.5}, "modes": ["full"]},
         {"label": "scheduled", "params": {"scheduler": "interactive"}, "modes": ["standard", "full"]},
     ],

@@ -38,12 +38,8 @@ EXPERIMENT = {
     },
     "variants": [
         {"label": "thread-start, before 3.2", "params": {"protocol": "old"}, "modes": ["standard", "full"]},
-        {"label": "thread-start", "params": {}, "modes": ["quick", "standard", "full"]},
-        {
-            "label": "thread-start, scheduled",
-            "params": {"protocol": "interactive"},
-            "modes": ["quick", "standard", "full"],
-        },
+        {"label": "thread-start"},
+        {"label": "thread-start, scheduled", "params": {"protocol": "interactive"}},
         {"label": "mutex", "params": {"program": "mutex"}, "modes": ["standard", "full"]},
         {
             "label": "mutex, scheduled",

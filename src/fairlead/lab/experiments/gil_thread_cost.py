@@ -52,13 +52,12 @@ EXPERIMENT = {
         },
     },
     "variants": [
-        {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
+        {"label": ""},
         {"label": "stacks of 32 KiB", "params": {"stack_kb": 32}, "modes": ["standard", "full"]},
         {"label": "stacks of 256 KiB", "params": {"stack_kb": 256}, "modes": ["standard", "full"]},
         {
             "label": "beside 1 CPU thread",
             "params": {"beside": 1},
-            "modes": ["quick", "standard", "full"],
             "sizes": {"quick": [20], "standard": [10, 20, 40], "full": [10, 20, 40]},
         },
         {

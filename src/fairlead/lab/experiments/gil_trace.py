@@ -23,8 +23,8 @@ EXPERIMENT = {
         },
     },
     "variants": [
-        {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
-        {"label": "one core", "params": {}, "cores": "one", "modes": ["standard", "full"]},
+        {"label": ""},
+        {"label": "one core", "cores": "one", "modes": ["standard", "full"]},
         {"label": "0.5 ms", "params": {"interval_ms": 0.5}, "modes": ["standard", "full"]},
     ],
     "sizes": {
@@ -113,9 +113,7 @@ def account(events, names, begin_ns):
     def note(name, t_ns, thread, other, value_ns):
         counts[name] = counts.get(name, 0) + 1
         concerned = order.index(other) if other in battle else None
-        rows.append(
-            [(t_ns - begin_ns) / 1000.0, name, order.index(thread), concerned, value_ns / 1000.0]
-        )
+        rows.append([(t_ns - begin_ns) / 1000.0, name, order.index(thread), concerned, value_ns / 1000.0])
 
     for t_ns, thread, other, value_ns, _, kind, flags, _ in events:
         if t_ns < begin_ns or kind not in KINDS or thread not in battle:

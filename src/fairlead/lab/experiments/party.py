@@ -21,8 +21,18 @@ EXPERIMENT = {
             "claims": [
                 {
                     "topic": "threads, processes",
-                    "of": {"method": "processes-fork", "task": "whole", "specialisation": "on", "workers": "cores"},
-                    "over": {"method": "threads", "task": "whole", "specialisation": "on", "workers": "cores"},
+                    "of": {
+                        "method": "processes-fork",
+                        "task": "whole",
+                        "specialisation": "on",
+                        "workers": "cores",
+                    },
+                    "over": {
+                        "method": "threads",
+                        "task": "whole",
+                        "specialisation": "on",
+                        "workers": "cores",
+                    },
                     "more_than": 1.1,
                     "says": "{n} tasks are faster in threads than in processes",
                     "otherwise": "{n} tasks are no faster in threads than in processes",
@@ -30,8 +40,18 @@ EXPERIMENT = {
                 },
                 {
                     "topic": "threads, interpreters",
-                    "of": {"method": "interpreters-channel", "task": "whole", "specialisation": "on", "workers": "cores"},
-                    "over": {"method": "threads", "task": "whole", "specialisation": "on", "workers": "cores"},
+                    "of": {
+                        "method": "interpreters-channel",
+                        "task": "whole",
+                        "specialisation": "on",
+                        "workers": "cores",
+                    },
+                    "over": {
+                        "method": "threads",
+                        "task": "whole",
+                        "specialisation": "on",
+                        "workers": "cores",
+                    },
                     "more_than": 1.1,
                     "says": "{n} tasks are faster in threads than in interpreters",
                     "otherwise": "{n} tasks are no faster in threads than in interpreters",
@@ -65,7 +85,20 @@ EXPERIMENT = {
             "parameters": {
                 "steps": {
                     "default": 32000,
-                    "choices": [2000, 4000, 8000, 12000, 16000, 24000, 32000, 48000, 64000, 96000, 128000, 192000],
+                    "choices": [
+                        2000,
+                        4000,
+                        8000,
+                        12000,
+                        16000,
+                        24000,
+                        32000,
+                        48000,
+                        64000,
+                        96000,
+                        128000,
+                        192000,
+                    ],
                     "help": "how far a task moves the bodies: calibrated, so that it takes 0.1 s or a little more",
                 },
             },
@@ -88,7 +121,20 @@ EXPERIMENT = {
             "parameters": {
                 "steps": {
                     "default": 32000,
-                    "choices": [2000, 4000, 8000, 12000, 16000, 24000, 32000, 48000, 64000, 96000, 128000, 192000],
+                    "choices": [
+                        2000,
+                        4000,
+                        8000,
+                        12000,
+                        16000,
+                        24000,
+                        32000,
+                        48000,
+                        64000,
+                        96000,
+                        128000,
+                        192000,
+                    ],
                     "help": "how far a task moves the bodies: calibrated, so that it takes 0.1 s or a little more",
                 },
             },
@@ -144,8 +190,18 @@ EXPERIMENT = {
             "claims": [
                 {
                     "topic": "passing, processes",
-                    "of": {"method": "processes-fork", "task": "whole", "specialisation": "on", "workers": "cores"},
-                    "over": {"method": "threads", "task": "whole", "specialisation": "on", "workers": "cores"},
+                    "of": {
+                        "method": "processes-fork",
+                        "task": "whole",
+                        "specialisation": "on",
+                        "workers": "cores",
+                    },
+                    "over": {
+                        "method": "threads",
+                        "task": "whole",
+                        "specialisation": "on",
+                        "workers": "cores",
+                    },
                     "more_than": 1.1,
                     "says": "what is passed {n} times goes faster to threads than to processes",
                     "otherwise": "what is passed {n} times goes no faster to threads than to processes",
@@ -153,8 +209,18 @@ EXPERIMENT = {
                 },
                 {
                     "topic": "passing, interpreters",
-                    "of": {"method": "interpreters-channel", "task": "whole", "specialisation": "on", "workers": "cores"},
-                    "over": {"method": "threads", "task": "whole", "specialisation": "on", "workers": "cores"},
+                    "of": {
+                        "method": "interpreters-channel",
+                        "task": "whole",
+                        "specialisation": "on",
+                        "workers": "cores",
+                    },
+                    "over": {
+                        "method": "threads",
+                        "task": "whole",
+                        "specialisation": "on",
+                        "workers": "cores",
+                    },
                     "more_than": 1.1,
                     "says": "what is passed {n} times goes faster to threads than to interpreters",
                     "otherwise": "what is passed {n} times goes no faster to threads than to interpreters",
@@ -174,8 +240,18 @@ EXPERIMENT = {
             "claims": [
                 {
                     "topic": "passing, processes",
-                    "of": {"method": "processes-fork", "task": "whole", "specialisation": "on", "workers": "cores"},
-                    "over": {"method": "threads", "task": "whole", "specialisation": "on", "workers": "cores"},
+                    "of": {
+                        "method": "processes-fork",
+                        "task": "whole",
+                        "specialisation": "on",
+                        "workers": "cores",
+                    },
+                    "over": {
+                        "method": "threads",
+                        "task": "whole",
+                        "specialisation": "on",
+                        "workers": "cores",
+                    },
                     "more_than": 1.1,
                     "says": "what is passed {n} times goes faster to threads than to processes",
                     "otherwise": "what is passed {n} times goes no faster to threads than to processes",
@@ -183,8 +259,18 @@ EXPERIMENT = {
                 },
                 {
                     "topic": "passing, interpreters",
-                    "of": {"method": "interpreters-channel", "task": "whole", "specialisation": "on", "workers": "cores"},
-                    "over": {"method": "threads", "task": "whole", "specialisation": "on", "workers": "cores"},
+                    "of": {
+                        "method": "interpreters-channel",
+                        "task": "whole",
+                        "specialisation": "on",
+                        "workers": "cores",
+                    },
+                    "over": {
+                        "method": "threads",
+                        "task": "whole",
+                        "specialisation": "on",
+                        "workers": "cores",
+                    },
                     "more_than": 1.1,
                     "says": "what is passed {n} times goes faster to threads than to interpreters",
                     "otherwise": "what is passed {n} times goes no faster to threads than to interpreters",
@@ -274,26 +360,18 @@ EXPERIMENT = {
         },
     },
     "variants": [
-        {"label": "sequential", "params": {"method": "sequential"}, "modes": ["quick", "standard", "full"]},
-        {"label": "threads", "params": {"method": "threads"}, "modes": ["quick", "standard", "full"]},
+        {"label": "sequential", "params": {"method": "sequential"}},
+        {"label": "threads", "params": {"method": "threads"}},
         {"label": "thread-pool", "params": {"method": "thread-pool"}, "modes": ["standard", "full"]},
         {"label": "futures", "params": {"method": "futures"}, "modes": ["standard", "full"]},
-        {
-            "label": "processes-fork",
-            "params": {"method": "processes-fork"},
-            "modes": ["quick", "standard", "full"],
-        },
+        {"label": "processes-fork", "params": {"method": "processes-fork"}},
         {"label": "processes-spawn", "params": {"method": "processes-spawn"}, "modes": ["standard", "full"]},
         {
             "label": "processes-forkserver",
             "params": {"method": "processes-forkserver"},
             "modes": ["standard", "full"],
         },
-        {
-            "label": "interpreters-channel",
-            "params": {"method": "interpreters-channel"},
-            "modes": ["quick", "standard", "full"],
-        },
+        {"label": "interpreters-channel", "params": {"method": "interpreters-channel"}},
         {
             "label": "interpreters-call",
             "params": {"method": "interpreters-call"},
@@ -309,22 +387,14 @@ EXPERIMENT = {
             "params": {"method": "fairlead-processes"},
             "modes": ["standard", "full"],
         },
-        {
-            "label": "fairlead-interpreters",
-            "params": {"method": "fairlead-interpreters"},
-            "modes": ["quick", "standard", "full"],
-        },
+        {"label": "fairlead-interpreters", "params": {"method": "fairlead-interpreters"}},
         {"label": "fairlead-auto", "params": {"method": "fairlead-auto"}, "modes": ["standard", "full"]},
         {
             "label": "thread-pool, 16 workers",
             "params": {"method": "thread-pool", "workers": 16},
             "modes": ["full"],
         },
-        {
-            "label": "threads, 16 workers",
-            "params": {"method": "threads", "workers": 16},
-            "modes": ["full"],
-        },
+        {"label": "threads, 16 workers", "params": {"method": "threads", "workers": 16}, "modes": ["full"]},
         {
             "label": "processes-fork, 16 workers",
             "params": {"method": "processes-fork", "workers": 16},

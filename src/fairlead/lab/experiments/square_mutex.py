@@ -77,7 +77,7 @@ EXPERIMENT = {
         },
     },
     "variants": [
-        {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
+        {"label": ""},
         {"label": "scheduled", "params": {"scheduler": "interactive"}, "modes": ["standard", "full"]},
         {"label": "none runs on", "params": {"work": "stop"}, "modes": ["standard", "full"]},
         {"label": "with the GIL", "params": {"gil": "on"}, "modes": ["full"]},

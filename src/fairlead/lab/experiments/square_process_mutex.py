@@ -65,17 +65,11 @@ EXPERIMENT = {
         },
     },
     "variants": [
-        {
-            "label": "default policy, 1 core",
-            "params": {},
-            "modes": ["quick", "standard", "full"],
-            "cores": "one",
-        },
-        {"label": "default policy, all cores", "params": {}, "modes": ["standard", "full"]},
+        {"label": "default policy, 1 core", "cores": "one"},
+        {"label": "default policy, all cores", "modes": ["standard", "full"]},
         {
             "label": "SCHED_RR, 1 core",
             "params": {"work": "yield"},
-            "modes": ["quick", "standard", "full"],
             "policy": "rr",
             "cores": "one",
             "sizes": {
@@ -89,10 +83,7 @@ EXPERIMENT = {
             "params": {"work": "yield"},
             "modes": ["standard", "full"],
             "policy": "rr",
-            "sizes": {
-                "standard": [80, 160, 240, 320],
-                "full": [40, 120, 200, 280, 360],
-            },
+            "sizes": {"standard": [80, 160, 240, 320], "full": [40, 120, 200, 280, 360]},
         },
     ],
     "sizes": {

@@ -37,9 +37,6 @@ EXPERIMENT = {
             "help": "how those already forked keep running: time.sleep(0), sched_yield(), or Python only",
         },
     },
-    "variants": [
-        {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
-    ],
     "sizes": {
         "quick": [10, 15, 22, 33],
         "standard": [10, 20, 40, 60],

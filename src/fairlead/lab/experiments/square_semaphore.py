@@ -154,7 +154,7 @@ EXPERIMENT = {
         },
     },
     "variants": [
-        {"label": "release", "params": {"wake": "release"}, "modes": ["quick", "standard", "full"]},
+        {"label": "release", "params": {"wake": "release"}},
         {"label": "release(n)", "params": {"wake": "release-n"}, "modes": ["standard", "full"]},
         {"label": "event", "params": {"wake": "event"}, "modes": ["standard", "full"]},
         {"label": "barrier", "params": {"wake": "barrier"}, "modes": ["standard", "full"]},

@@ -93,7 +93,7 @@ EXPERIMENT = {
         },
     },
     "variants": [
-        {"label": "", "params": {}, "modes": ["quick", "standard", "full"]},
+        {"label": ""},
         {"label": "scheduled", "params": {"scheduler": "interactive"}, "modes": ["standard", "full"]},
         {"label": "none runs on", "params": {"work": "stop"}, "modes": ["standard", "full"]},
         {
