@@ -28,7 +28,7 @@ EXPERIMENT = {
             "ways": ["anyio", "channel", "trio", "channel in trio"],
             "claims": [
                 {"topic": "anyio, no room", "of": {"by": "anyio"}, "over": {"by": "channel"}},
-                {"topic": "trio, no room", "of": {"by": "trio"}, "over": {"by": "channel in trio"}},
+                {"topic": "trio, no room", "of": {"by": "channel in trio"}, "over": {"by": "trio"}},
             ],
         },
         "meeting-threads": {

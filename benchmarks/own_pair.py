@@ -77,7 +77,7 @@ EXPERIMENT = {
             ],
             "claims": [
                 {"topic": "Queue", "of": {"by": "queue.Queue"}, "over": {"by": "Queue"}},
-                {"topic": "SimpleQueue", "of": {"by": "SimpleQueue"}, "over": {"by": "queue.SimpleQueue"}},
+                {"topic": "SimpleQueue", "of": {"by": "queue.SimpleQueue"}, "over": {"by": "SimpleQueue"}},
                 {"topic": "channel", "of": {"by": "queue.Queue(10)"}, "over": {"by": "channel(10)"}},
             ],
         },

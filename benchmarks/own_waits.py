@@ -18,7 +18,7 @@ EXPERIMENT = {
             "size_name": "threads",
             "sizes": {"quick": [100], "standard": [100], "full": [100, 400]},
             "ways": ["frames", "waits", "detector.now"],
-            "claims": [{"topic": "a look", "of": {"by": "frames"}, "over": {"by": "waits"}}],
+            "claims": [{"topic": "a look", "of": {"by": "waits"}, "over": {"by": "frames"}}],
         },
         "with": {
             "title": "A lock while deadlocks are looked for",
