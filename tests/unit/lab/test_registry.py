@@ -184,13 +184,18 @@ def test_a_case_has_ways_and_a_kind_of_size_of_its_own(tmp_path: Path) -> None:
         "sizes": DECLARED["sizes"],
     }
     bare = {key: value for key, value in DECLARED.items() if key not in ("parameters", "variants")}
-    bare |= {"ways": "by", "cases": {"a": own, "b": own | {"ways": ["c"]}}}
+    claims = [
+        {"topic": "{case}", "of": {"by": "b"}, "over": {"by": "alone"}},
+        {"topic": "-", "over_metric": "m"},
+    ]
+    bare |= {"ways": "by", "cases": {"a": own, "b": own | {"ways": ["c"]}}, "claims": claims}
     path = declare(tmp_path)
     path.write_text(f"EXPERIMENT = {bare!r}")
     first, second = registry.load(path).cases.values()
     assert (first.parameters["by"].default, first.parameters["by"].choices) == ("b", ("b", "alone"))
     assert [one.params for one in first.variants] == [{"by": "b"}, {"by": "alone"}]
     assert [one.params for one in second.variants] == [{"by": "c"}]
+    assert [[one.topic for one in case.claims] for case in (first, second)] == [["a", "-"], ["-"]]
     assert (first.subject.size_name, first.subject.growth, first.subject.ways) == ("tasks", True, "by")
 
 

@@ -240,11 +240,7 @@ def is_file(word: str) -> bool:
 
 
 def of_file(word: str) -> list[Experiment]:
-    """The experiments of a user's file, or the one of its case that is named behind it.
-
-    Raises:
-        UsageError: it is no experiment, or has no such case.
-    """
+    """The experiments of a user's file, or the one of its case that is named behind it; else a UsageError."""
     path, _, case = word.partition(":")
     found = add(Path(path))
     cases = {one.parameters["case"].default: one for one in found if "case" in one.parameters}
@@ -367,12 +363,14 @@ def _experiment(path: Path, declared: dict[str, Any]) -> Experiment:
 
 def _with_its_own(declared: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     parameters = declared.get("parameters", {}) | own.get("parameters", {})
-    claims = [*declared.get("claims", []), *own.get("claims", [])]
-    both = {**declared, **own, "parameters": parameters, "claims": claims}
-    if "ways" in own:
-        both["ways"] = declared["ways"]
-        parameters[both["ways"]] = {"default": own["ways"][0], "choices": own["ways"], "help": "by what"}
-    return both
+    shared = declared.get("claims", [])
+    both = {**declared, **own, "parameters": parameters}
+    if ways := own.get("ways"):
+        name = both["ways"] = declared["ways"]
+        parameters[name] = {"default": ways[0], "choices": ways, "help": "by what"}
+        sides = ("of", "over")
+        shared = [c for c in shared if all(c.get(side, {}).get(name, ways[0]) in ways for side in sides)]
+    return both | {"claims": [*shared, *own.get("claims", [])]}
 
 
 def _case(path: Path, case: str, declared: dict[str, Any]) -> Experiment:
