@@ -6,19 +6,20 @@ fairlead lab run benchmarks/own_imports.py --quick
 EXPERIMENT = {
     "id": "own.imports",
     "title": "Imports and starts",
-    "question": "What CPU time does a fresh interpreter take for this, more than for nothing?",
+    "question": "What CPU time does a fresh interpreter take for this, and how much more than for nothing?",
     "explanation": (
-        "An interpreter is started that does this and ends; the time is its CPU time, less that of one "
-        "that does nothing, which starts before it. fairlead is found in a directory of links, as an "
-        "install from a wheel: an editable install looks for changed files at each start. What fairlead "
-        "takes in a program that it starts is what `fairlead run` takes more than exec."
+        "An interpreter is started that does this and ends. Each starts after one that does nothing, and "
+        "what it takes more than that is what the claims are about. fairlead is found in a directory of "
+        "links, as an install from a wheel: an editable install looks for changed files at each start. "
+        "What fairlead takes in a program that it starts is what `fairlead run` takes more than exec."
     ),
     "size_name": "starts",
     "growth": False,
     "smallest": 1,
     "ways": "program",
-    "value": "more_s",
+    "value": "cpu_s",
     "metrics": [
+        {"name": "cpu_s", "title": "CPU", "unit": "s"},
         {"name": "more_s", "title": "more", "unit": "s"},
         {"name": "bare_s", "title": "bare", "unit": "s"},
     ],
@@ -35,21 +36,19 @@ EXPERIMENT = {
         },
     },
     "claims": [
-        {"topic": "ThreadPool's import", "of": {"program": "ThreadPool"},
-         "over": {"program": "ThreadPoolExecutor"},
-         "more_than": 1.5,
-          "otherwise": "the import of ThreadPool takes no longer than that of ThreadPoolExecutor"},
-        {"topic": "import of sync", "of": {"program": "import fairlead.sync"},
-         "over": {"program": "import asyncio"},
-         "more_than": 0.5,
+        {"topic": "ThreadPool's import", "metric": "more_s", "of": {"program": "ThreadPool"},
+         "over": {"program": "ThreadPoolExecutor"}, "more_than": 1.5,
+         "says": "the import of ThreadPool takes more than 1.5 times as long as ThreadPoolExecutor's",
+         "otherwise": "the import of ThreadPool takes no longer than ThreadPoolExecutor's"},
+        {"topic": "import of sync", "metric": "more_s", "of": {"program": "import fairlead.sync"},
+         "over": {"program": "import asyncio"}, "more_than": 0.5,
          "says": "the import of fairlead.sync takes more than half the time of that of asyncio",
          "otherwise": "the import of fairlead.sync takes less than half the time of that of asyncio"},
-        {"topic": "fairlead --help", "of": {"program": "fairlead --help"},
-         "over": {"program": "import click"},
-         "more_than": 2,
+        {"topic": "fairlead --help", "metric": "more_s", "of": {"program": "fairlead --help"},
+         "over": {"program": "import click"}, "more_than": 2,
          "says": "fairlead --help takes more than twice as long as the import of click",
          "otherwise": "fairlead --help takes no longer than the import of click"},
-        {"topic": "start of a program",
+        {"topic": "start of a program", "metric": "more_s",
          "of": {"program": "fairlead run python"}, "over": {"program": "exec python"}, "more_than": 2,
          "says": "a program takes more than twice as long to start with fairlead run",
          "otherwise": "a program takes no longer to start with fairlead run"},
@@ -94,7 +93,7 @@ def measure(params):
         region.end()
     answer = region.result({})
     bare, used = (sum(column) / params["n"] for column in zip(*taken, strict=True))
-    answer["details"]["metrics"] = {"more_s": used - bare, "bare_s": bare}
+    answer["details"]["metrics"] = {"cpu_s": used, "more_s": used - bare, "bare_s": bare}
     return answer
 
 
