@@ -4,7 +4,7 @@
 
 A client asks for /metrics ten times a second while a C call keeps the GIL, in a convoy, among threads that
 drop the GIL all the time, beside a thousand threads, and in a process that forks or starts programs all the
-time. What the endpoint costs is observe_overhead.py's question.
+time. What the endpoint costs is own_observed.py's question.
 """
 
 from __future__ import annotations

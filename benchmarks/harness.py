@@ -124,15 +124,10 @@ class Row:
     """Modes of which other numbers of rounds are taken than `--rounds` says."""
 
 
-def peer_arguments(doc: str, *, rounds: int) -> argparse.ArgumentParser:
+def arguments(doc: str, *, rounds: int) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=doc.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--foreign", type=int, default=0, help="busy processes beside, on the same cores")
-    return parser
-
-
-def arguments(doc: str, *, rounds: int) -> argparse.ArgumentParser:
-    parser = peer_arguments(doc, rounds=rounds)
     parser.add_argument("--quick", action="store_true", help="a smoke run: figures mean nothing")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples there")
     return parser
@@ -240,41 +235,6 @@ def _report(row: Row, samples: list[Sample]) -> None:
         if values:
             what = f"{target.mode}: {target.figure}" + target.reference()
             print(f"  {target.verdict(values):<6} {what:<40} {spread(values)}   must be {target}")
-
-
-def peers(
-    questions: dict[str, dict[str, Callable[[int], float]]],
-    options: argparse.Namespace,
-    *,
-    size: int,
-    warm_up: int,
-) -> None:
-    """Candidates that give nanoseconds of CPU time, in this process; they take turns, round by round.
-
-    Each round's ratio is taken to the question's first candidate in the same round. Printed are the median
-    time, the median ratio, and the lowest and highest ratio of any round.
-    """
-    version = f"{sys.implementation.name} {platform.python_version()}"
-    print(f"{origin()}\n{version}, {options.rounds} rounds of {size}{_beside(options)}")
-    for question, candidates in questions.items():
-        times: dict[str, list[float]] = {name: [] for name in candidates}
-        foreign: list[float | None] = []
-        for take in candidates.values():
-            take(warm_up)
-        with cpu_bound_process(options.foreign):
-            for _ in range(options.rounds):
-                METER.begin()
-                for name, take in candidates.items():
-                    times[name].append(take(size))
-                foreign.append(METER.end())
-        reference = next(iter(times.values()))
-        print(f"\n{question}{_remark(foreign)}")
-        for name, each in times.items():
-            ratios = [mine / theirs for mine, theirs in zip(each, reference, strict=True)]
-            print(
-                f"  {name:22} {median(each):7.1f} ns   x{median(ratios):.2f}"
-                f"  ({min(ratios):.2f} to {max(ratios):.2f})"
-            )
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 from commands import python
 
 from fairlead.gil.observe.access import why_not
+from fairlead.lab.catalogue import registry
+from fairlead.lab.isolation import subprocess_runner
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -36,29 +40,11 @@ LONG = [
     ("gil_squares.py", "--squares mutex", WAYS, "seconds"),
     ("gil_cpu_threads.py", "--threads 2 --work json", WAYS, "CPU s"),
     ("gil_endpoint.py", "", {"C call", "convoy", "1,000 threads"}, "worst ms"),
-    ("gil_pair.py", "", {"stock", "counting", "recording", "scheduled"}, "pair ns"),
-    ("sync_rwlock.py", "--only=alone", {"readers first", "writers first", "fairlead"}, "CPU ns"),
-    ("sync_waits.py", "--only=with", {"off", "detecting"}, "CPU ns"),
-    ("sync_cancel.py", "", {"asyncio.Lock", "fairlead Lock", "fairlead Semaphore"}, "CPU ns a task"),
-    ("sync_rate.py", "--only='free, a thread'", {"lock and sleep", "fairlead"}, "CPU ns"),
-    ("sync_select.py", "--only='turns of tasks'", {"asyncio.wait", "fairlead"}, "CPU ns"),
-    ("sync_channels.py", "--only=pair", {"queue.Queue", "fairlead"}, "CPU ns"),
 ]
-BRIEF = [
-    ("sync_queue.py", "--only 'to tasks'", {"asyncio.Queue", "fairlead", "fairlead fair"}, "CPU ns"),
-    ("sync_fairness.py", "", {"threading.Lock", "fairlead", "fairlead fair"}, "longest, ms"),
-    ("sync_shared.py", "--only=pair", {"multiprocessing.Lock", "fairlead"}, "CPU ns"),
-]
-WITH_JOBLIB = pytest.param(
-    *("pools_joblib.py", "", {"loky", "fairlead"}, "seconds"),
-    marks=[pytest.mark.skipif(find_spec("joblib") is None, reason="joblib not installed"), pytest.mark.long],
-)
 
 
-@pytest.mark.parametrize(
-    ("script", "arguments", "modes", "figure"),
-    [*BRIEF, *(pytest.param(*one, marks=pytest.mark.long) for one in LONG), WITH_JOBLIB],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("script", "arguments", "modes", "figure"), LONG)
 def test_benchmark_measures_every_row_in_every_mode(
     tmp_path: Path, script: str, arguments: str, modes: set[str], figure: str
 ) -> None:
@@ -74,20 +60,35 @@ def test_benchmark_measures_every_row_in_every_mode(
     assert any(word in shown for word in ("  met ", "  MISSED ", "  open ", ": met", ": MISSED"))
 
 
-@pytest.mark.long
-def test_benchmark_of_observation_judges_every_mode_by_blocks_of_one_process(tmp_path: Path) -> None:
-    path = tmp_path / "blocks.json"
-    arguments = ["--rounds", "3", "--block", "0.02", "--work", "echo-4,cpu-1", "--json", path]
-    shown = ran("observe_overhead.py", *arguments, cwd=tmp_path)
-    blocks = json.loads(path.read_text())
-    assert list(blocks) == ["echo-4", "cpu-1"]
-    for work, modes in blocks.items():
-        assert list(modes) == ["nothing", "again", "counting", "scraped", "recording"]
-        assert all(len(taken) == 3 and min(map(min, taken)) > 0 for taken in modes.values())
-        report = shown[shown.index(f"{work}: ") :].splitlines()[1:5]
-        assert [line.split()[0] for line in report] == list(modes)[1:]
-        assert "cover 1" in report[0] or "covers 1" in report[0]
-        assert all(line.endswith((": met", ": MISSED", ": open")) for line in report[1:])
+def own_ways() -> Iterator[ParameterSet]:
+    """Each case of each file in each way; make test has the first of each file."""
+    for path in sorted(BENCHMARKS.glob("own_*.py")):
+        file = registry.load(path)
+        marks: list[pytest.MarkDecorator] = []
+        for case in file.cases.values() or [file]:
+            for way in case.variants_for("quick"):
+                yield pytest.param(case, way.params, id=f"{case.id} {way.label}", marks=marks)
+                marks = [pytest.mark.long]
+
+
+@pytest.mark.parametrize(("case", "way"), list(own_ways()))
+def test_each_way_of_each_own_experiment_gives_a_sample(
+    case: registry.Experiment, way: dict[str, object]
+) -> None:
+    environment = subprocess_runner.clean_environment(free_threaded=False)
+    environment["PYTHONPATH"] = str(registry.DIRECTORY)
+    params = {name: parameter.value("quick") for name, parameter in case.parameters.items()} | way
+    done = python(case.path, json.dumps({**params, "n": case.sizes["quick"][0]}), env=environment)
+    result = json.loads(done.stdout)
+    if "skipped" in result:
+        assert result["skipped"]
+        return
+    assert "failed" not in result, result
+    metrics = result["details"]["metrics"]
+    assert metrics[case.value] > 0
+    assert metrics.keys() <= {metric.name for metric in case.subject.metrics}
+    for claim in case.claims:
+        assert {claim.metric, claim.over_metric} - {""} <= {metric.name for metric in case.subject.metrics}
 
 
 def test_benchmark_of_pyperformance_says_what_it_lacks_or_measures(tmp_path: Path) -> None:

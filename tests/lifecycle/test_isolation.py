@@ -186,6 +186,17 @@ def until_seen(mark: str) -> None:
         pass
 
 
+def test_busy_processes_are_all_there_on_their_core_from_entering_on_and_gone_on_leaving(mark: str) -> None:
+    core = min(os.sched_getaffinity(0))
+    with subprocess_runner.busy(2, [core], mark=mark):
+        found = living(mark)
+        assert [os.sched_getaffinity(one) for one in found] == [{core}, {core}]
+    assert living(mark) == []
+    with pytest.raises(FairleadError, match="did not begin"), subprocess_runner.busy(1, [], mark=mark):
+        pass
+    assert living(mark) == []
+
+
 def test_sweep_finds_what_a_dead_caller_left_behind_by_the_beginning_of_the_mark(mark: str) -> None:
     process = subprocess.Popen(
         ["sleep", "1000"], env={subprocess_runner.MARK: f"{mark}.7"}, start_new_session=True

@@ -108,6 +108,12 @@ def test_a_difference_below_the_threshold_is_reported_as_small_and_not_as_none(
     assert claim.said(above, ends, 3) == sentence
 
 
+def test_a_claim_without_sentences_names_the_two_that_it_compares() -> None:
+    claim = Declared(topic="locks")
+    assert claim.said(True, (1.2, 1.9), 3, "theirs", "ours") == "ours takes less time than theirs"
+    assert claim.said(False, (0.7, 0.9), 3, "theirs", "ours") == "ours takes no less time than theirs"
+
+
 class Simulated:
     """A run on a machine whose clock only samples move: cells with a spread and a cost of their own."""
 

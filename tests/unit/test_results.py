@@ -269,6 +269,7 @@ def test_cell_key_differs_with_what_makes_a_cell_alone() -> None:
         key(interpreter={"version": "3.13.1"}), key(interpreter={"executable": "/opt/other"}),
         key(interpreter={"gil": False}), key(interpreter={"build": {"compiler": "GCC 13"}}),
         key(environment={"affinity": [0]}), key(environment={"kernel": "6.2"}),
+        key(environment={"beside": 2}),
     ]  # fmt: skip
     assert len({key(), *others}) == 1 + len(others)
 

@@ -26,7 +26,9 @@ FILE_NAME = "samples.jsonl"
 PLAN_NAME = "plan.json"
 """That of the plan beside it."""
 
-FINGERPRINT = ("hostname", "machine", "processor", "kernel", "cores", "affinity", "quota", "policy")
+FINGERPRINT = (
+    "hostname", "machine", "processor", "kernel", "cores", "affinity", "quota", "policy", "beside",
+)  # fmt: skip
 """The keys of a sample's environment that make its numbers comparable. The others (load, yield probe,
 fairlead's version ...) may change from one sample to the next without starting a cell anew."""
 

@@ -187,6 +187,14 @@ def test_compare_lists_what_only_one_run_measured() -> None:
     assert [(lone.run, lone.sizes) for lone in found.unmatched] == [("a", (50,)), ("b", (100,))]
 
 
+def test_runs_with_other_busy_processes_beside_are_not_paired() -> None:
+    quiet, busy = summary(run()), summary(run(2.0, seed=2, environment={**HERE, "beside": 2}))
+    found = compare(quiet, busy, summary(run(2.0, seed=3, environment={**HERE, "beside": 2})))
+    assert [(series.members[0].run, series.members[1].run) for series in found.series] == [("b", "c")]
+    assert [(one.run, one.sizes) for one in found.unmatched] == [("a", SIZES)]
+    assert found.differing == ("beside",)
+
+
 def test_interpreters_are_matched_by_name_first_or_one_with_another() -> None:
     (series,) = compare(summary(run(version="3.12")), summary(run(2.0, version="3.13"))).series
     assert interpreters(series) == ["3.12", "3.13"]

@@ -34,6 +34,13 @@ def test_plan_of_the_whole_catalogue_and_what_cannot_be_run_is_skipped() -> None
     assert one.skipped == "not allowed"
 
 
+def test_busy_processes_beside_are_part_of_what_samples_record_and_none_are_not() -> None:
+    options = RunOptions(ids=("square.mutex",))
+    assert make_plan(options, [PYTHON], ENVIRONMENT, None).environment == ENVIRONMENT
+    beside = make_plan(replace(options, beside=2), [PYTHON], ENVIRONMENT, None)
+    assert beside.environment == {**ENVIRONMENT, "beside": 2}
+
+
 def test_plan_gives_every_parameter_to_the_probe_and_the_users_before_its_own() -> None:
     (one,) = planned(RunOptions(ids=("square.mutex",)))
     usual = {"work": "sleep0", "gil": "as built", "scheduler": "off"}

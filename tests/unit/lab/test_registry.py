@@ -149,7 +149,14 @@ def test_cases_have_what_is_their_own_and_share_the_rest(tmp_path: Path) -> None
 
 
 def test_cases_have_variants_parameters_claims_and_work_of_their_own(tmp_path: Path) -> None:
-    claim = {"topic": "t", "of": {}, "over": {}, "more_than": 1, "says": "a", "otherwise": "b"}
+    claim = {
+        "topic": "t {case}",
+        "of": {},
+        "over": {},
+        "more_than": 1,
+        "says": "{title}: a",
+        "otherwise": "b",
+    }
     own = {
         **WAYS["cases"]["a-b"],
         "parameters": {"steps": {"default": 2, "choices": [1, 2, 4], "help": "how far"}},
@@ -160,11 +167,36 @@ def test_cases_have_variants_parameters_claims_and_work_of_their_own(tmp_path: P
     changes = {**WAYS, "cases": {"a-b": own, "c": "C"}, "claims": [claim], "variants": variants}
     first, second = registry.load(declare(tmp_path, **changes)).cases.values()
     assert list(first.parameters) == ["case", "method", "steps"]
-    assert [one.topic for one in first.claims] == ["t", "own"]
+    assert [one.topic for one in first.claims] == ["t a-b", "own"]
+    assert [one.says for one in (*first.claims, *second.claims)] == ["A and b: a", "A and b: a", "C: a"]
     assert first.calibrated == registry.Calibration(parameter="steps", seconds=0.5)
     assert [one.label for one in first.variants] == [""]
     assert ([one.label for one in second.variants], second.calibrated) == (["", "c only"], None)
     assert list(second.parameters) == ["case", "method"]
+
+
+def test_a_case_has_ways_and_a_kind_of_size_of_its_own(tmp_path: Path) -> None:
+    own = {
+        "title": "B",
+        "ways": ["b", "alone"],
+        "size_name": "tasks",
+        "growth": True,
+        "sizes": DECLARED["sizes"],
+    }
+    bare = {key: value for key, value in DECLARED.items() if key not in ("parameters", "variants")}
+    claims = [
+        {"topic": "{case}", "of": {"by": "b"}, "over": {"by": "alone"}},
+        {"topic": "-", "over_metric": "m"},
+    ]
+    bare |= {"ways": "by", "cases": {"a": own, "b": own | {"ways": ["c"]}}, "claims": claims}
+    path = declare(tmp_path)
+    path.write_text(f"EXPERIMENT = {bare!r}")
+    first, second = registry.load(path).cases.values()
+    assert (first.parameters["by"].default, first.parameters["by"].choices) == ("b", ("b", "alone"))
+    assert [one.params for one in first.variants] == [{"by": "b"}, {"by": "alone"}]
+    assert [one.params for one in second.variants] == [{"by": "c"}]
+    assert [[one.topic for one in case.claims] for case in (first, second)] == [["a", "-"], ["-"]]
+    assert (first.subject.size_name, first.subject.growth, first.subject.ways) == ("tasks", True, "by")
 
 
 @pytest.mark.parametrize(
@@ -506,6 +538,20 @@ def test_select_takes_ids_families_and_patterns_each_once() -> None:
     assert registry.select(["square.mutex", "square.mutex"]) == [mutex]
     assert registry.select(["square.mutex", "square"])[0] == mutex
     assert len(registry.select(["square.mutex", "square"])) == len(squares)
+
+
+def test_select_takes_a_case_of_a_users_file(tmp_path: Path) -> None:
+    file = declare(tmp_path, **CASES)
+    try:
+        assert [one.id for one in registry.select([str(file)])] == [
+            "group.one-thing-a-b",
+            "group.one-thing-c",
+        ]
+        assert [one.id for one in registry.select([f"{file}:c"])] == ["group.one-thing-c"]
+        with pytest.raises(UsageError, match=r"has no case 'a-c': it has a-b, c"):
+            registry.select([f"{file}:a-c"])
+    finally:
+        registry.catalogue.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 from interpreters import PYTHON
+from programs import living
 from samples import planned, sample
 
 from fairlead.errors import OutputError, RecordError, RunInterruptedError, UsageError
@@ -266,6 +268,28 @@ def test_continued_on_another_machine_or_with_another_interpreter_is_refused(ben
     bench.run()
     with pytest.raises(UsageError, match="/opt/python has changed since"):
         continued(bench.directory, ENVIRONMENT, {**SAYS, "version": "3.13.1"})
+
+
+def test_run_beside_busy_processes_has_them_for_each_sample_and_when_it_is_continued(bench: Bench) -> None:
+    series = replace(bench.plan.series[0], cpus=tuple(os.sched_getaffinity(0)))
+    bench.plan = replace(
+        bench.plan, run=uuid.uuid4().hex, environment={**ENVIRONMENT, "beside": 2}, series=(series,)
+    )
+    bench.plan.save(bench.directory)
+    seen: list[int] = []
+
+    def look() -> None:
+        seen.append(len(living(bench.plan.run)))
+
+    bench.at = dict.fromkeys(range(3), look)
+    bench.at[3] = lambda: os.kill(os.getpid(), signal.SIGTERM)
+    with pytest.raises(RunInterruptedError):
+        bench.run()
+    assert seen == [2, 2, 2]
+    assert living(bench.plan.run) == []
+    assert continued(bench.directory, ENVIRONMENT) == bench.plan
+    (cell, *_) = read_results(bench.directory).samples
+    assert cell.environment["beside"] == 2
 
 
 def test_continued_with_a_damaged_plan_says_so(tmp_path: Path) -> None:

@@ -8,15 +8,19 @@ import itertools
 import json as json_module
 import re
 from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 import summaries
-from samples import sample
+from samples import planned, sample
 
 from fairlead.lab.analysis.summarise import summarise
 from fairlead.lab.catalogue import registry
+from fairlead.lab.catalogue.declared import Declared
+from fairlead.lab.run.questions import Question
+from fairlead.lab.run.sampling import PlannedCell
 from fairlead.record.sample import Sample
 from fairlead.record.summary import Claim, Summary
 from fairlead.report.common import names
@@ -25,6 +29,7 @@ from fairlead.report.summary.pictures import bar_charts
 
 pytestmark = pytest.mark.ends
 
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 HERE = {"hostname": "here", "cores": 2, "affinity": [0, 1], "policy": "other"}
 PLAIN = {"policy": "other", "cores": "all"}
 WIGGLE = (1.0, 1.01, 0.99, 1.005, 0.995, 1.002)
@@ -215,6 +220,32 @@ def test_a_claim_about_what_is_counted_has_counts_for_sides() -> None:
     assert claims.named_sides(claim) == "9,000 (cores all) against 3,000 (cores one)"
 
 
+def test_claim_about_a_metric_compares_that_in_its_unit_with_another_way_or_another_metric() -> None:
+    claim = Declared(topic="", says="more", otherwise="no more", more_than=2, metric="peak_kb")
+    declared = (
+        replace(claim, topic="a", of={"method": "threads"}, over={"method": "sequential"}),
+        replace(claim, topic="b", of={"method": "threads"}, over_metric="gil_share"),
+    )
+    known = {"party.fib": replace(registry.catalogue()["party.fib"], claims=declared)}
+    taken = [
+        *party("sequential", 1.0, peak_kb=10_000, gil_share=20_000),
+        *party("threads", 1.0, peak_kb=30_000, gil_share=20_000),
+    ]
+    first, second = summarise(taken, catalogue=known).claims
+    assert (first.value, second.value) == pytest.approx((3.0, 1.5))
+    assert [one.text for one in (first, second)] == ["more", "no more, or by less than 100 %"]
+    assert claims.sides(first) == "29.3 MiB / 9.77 MiB"
+    cells = [
+        PlannedCell(planned("party.fib"), 16, {turn: side[turn % 6] for turn in range(12)})
+        for side in (taken[:6], taken[6:])
+    ]
+    for turn in range(12):
+        varied = {"metrics": {"peak_kb": 10_000 + 100 * turn}}
+        cells[0].samples[turn] = replace(cells[0].samples[turn], details=varied)
+    assert Question(tuple(cells), "ratio").width() == 0, "the times wiggle together"
+    assert 0 < Question(tuple(cells), "ratio", metric="peak_kb").width() < 1
+
+
 def test_slow_drift_is_in_both_times_of_a_round_and_not_in_their_ratio() -> None:
     def drifting(taken: list[Sample]) -> list[Sample]:
         return [
@@ -232,7 +263,8 @@ def test_slow_drift_is_in_both_times_of_a_round_and_not_in_their_ratio() -> None
 
 
 def test_every_declared_claim_names_parameters_that_its_experiment_has() -> None:
-    known = registry.catalogue()
+    files = [registry.load(path) for path in sorted(BENCHMARKS.glob("own_*.py"))]
+    known = registry.catalogue() | {one.id: one for file in files for one in file.cases.values()}
     for experiment in known.values():
         for declared in experiment.claims:
             for side in (declared.of, declared.over):

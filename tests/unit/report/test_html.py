@@ -146,6 +146,9 @@ def test_conditions_subjects_losses_and_environment_are_shown(summary: Summary, 
     assert claims.machine(summary) in page.visible
     assert claims.conditions(summary) in page.visible
     assert not page.of_class("busy")
+    for count, told in ((1, "beside 1 busy process;"), (2, "beside 2 busy processes;")):
+        beside = replace(summary, environment={**summary.environment, "beside": count})
+        assert told in Page(html.render(beside)).visible
     busy = replace(summary, conditions=replace(summary.conditions, highest_load=0.5))
     assert Page(html.render(busy)).of_class("busy")
     for subject in summary.subjects:

@@ -16,6 +16,7 @@ from fairlead.cli.lab import results
 from fairlead.cli.lab.cluster import run_on
 from fairlead.cli.progress import shown
 from fairlead.errors import FairleadError, MissingExtraError, RecordError, RunInterruptedError, UsageError
+from fairlead.lab.catalogue import registry
 from fairlead.lab.catalogue.documents import PREFIX
 from fairlead.lab.catalogue.interpreters import choose_interpreters
 from fairlead.lab.doctor import missing_extras
@@ -94,6 +95,12 @@ _WITH_RESUME = {"out", "budget_s", "resume", "detail"}
     help="Carry out N runs, one after the other, each with the budget: what differs from run to run shows"
     " between runs only.",
 )
+@click.option(
+    "--beside",
+    metavar="N",
+    type=click.IntRange(1, 100),
+    help="Have N busy processes run beside each sample, on its cores [default: none].",
+)
 @click.option("--quick", is_flag=True, help="Small sizes, about a minute (the default without ID).")
 @click.option("--full", is_flag=True, help="The sizes of the references, up to an hour.")
 @click.option(
@@ -123,6 +130,7 @@ def run(
     policy: str | None,
     budget_s: float | None,
     repeat: int,
+    beside: int | None,
     quick: bool,
     full: bool,
     out: Path | None,
@@ -157,10 +165,11 @@ def run(
                 parameters=settings,
                 variants=variants,
                 repeat=repeat,
+                beside=beside or 0,
             )
             out = out or Path("lab-runs") / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
             if scheduler is not None:
-                if own := [word for word in ids if word.endswith(".py")]:
+                if own := list(filter(registry.is_file, ids)):
                     raise UsageError(f"{own[0]} is on this machine only: --on takes experiments of the lab's")
                 wished = {"asked": asked, "all_found": all_found, "contrasted": contrasted}
                 run_on(scheduler, options, wished, out, stop)

@@ -55,7 +55,8 @@ def _command(name: str, series: Sequence[Series], catalogue: Mapping[str, Experi
     }
     mode = min(found, key=lambda mode: sum(len(one.other) for one in found[mode]))
     own = catalogue[series[0].experiment]
-    words = ["fairlead", "lab", "run", str(own.path) if own.foreign else name]
+    case = f":{own.parameters['case'].default}" if name == own.id and "case" in own.parameters else ""
+    words = ["fairlead", "lab", "run", f"{own.path}{case}" if own.foreign else name]
     words += ["--quick"] if mode == "quick" else []
     for interpreter in dict.fromkeys(_named(one) for one in series):
         words += ["--interpreter", interpreter]

@@ -173,8 +173,8 @@ def _ratio(name: str, declared: Declared, taken: Sequence[Taken]) -> Claim | Non
     else:
         whats = (_called(first, one, other), _called(second, other, one))
     if declared.metric:
-        sides_of = (one, first), (other, second)
-        a, b = (dict(of.metrics.get(declared.metric, {}).get(cell.n, {})) for of, cell in sides_of)
+        sides_of = (one, first, declared.metric), (other, second, declared.over_metric or declared.metric)
+        a, b = (dict(of.metrics.get(metric, {}).get(cell.n, {})) for of, cell, metric in sides_of)
     unit: Unit = next((m.unit for m in one.subject.metrics if m.name == declared.metric), "s")
     ratios = pairs.ratios(a, b)
     by_run = pairs.by_run(ratios)
@@ -202,6 +202,7 @@ def _ratio(name: str, declared: Declared, taken: Sequence[Taken]) -> Claim | Non
         runs=len(by_run),
         published=list(_published(declared, one, other)),
         sides=sides,
+        names=whats,
         n=first.n,
         note="; ".join(filter(None, (why, _left_out(ratios, first, second)))) or None,
         modes=modes,
@@ -321,6 +322,7 @@ def _claim(
     runs: int,
     published: Sequence[Published],
     sides: tuple[Side, ...] = (),
+    names: tuple[str, ...] = (),
     n: int = 0,
     note: str | None = None,
     modes: tuple[Mode, ...] = (),
@@ -336,7 +338,7 @@ def _claim(
         kind=declared.kind,
         experiment=name,
         interpreter=of.series.interpreter,
-        text=declared.said(above, settled, n),
+        text=declared.said(above, settled, n, *names),
         value=value,
         low=printed[0] if printed else None,
         high=printed[1] if printed else None,

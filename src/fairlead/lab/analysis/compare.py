@@ -367,12 +367,15 @@ def _unmatched(letters: Sequence[str], groups: Sequence[Sequence[Member]]) -> li
 
 
 def _groups(letters: Sequence[str], runs: Sequence[tuple[str, Summary]]) -> list[list[Member]]:
-    """The series of all runs, each with those of later runs that are the same; of each run one."""
+    """The series of all runs, each with those of later runs that are the same; of each run one. With busy
+    processes beside it, nothing is the same as without."""
     groups: list[list[Member]] = []
+    busy = {letter: run.environment.get("beside") for letter, (_, run) in zip(letters, runs, strict=True)}
     for letter, (_, run) in zip(letters, runs, strict=True):
-        mates, rest = _match([group[0].series for group in groups], run.series)
+        alike = [index for index, group in enumerate(groups) if busy[group[0].run] == busy[letter]]
+        mates, rest = _match([groups[index][0].series for index in alike], run.series)
         for index, series in mates:
-            groups[index].append(Member(run=letter, series=series))
+            groups[alike[index]].append(Member(run=letter, series=series))
         groups += [[Member(run=letter, series=series)] for series in rest]
     return groups
 

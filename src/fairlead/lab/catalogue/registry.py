@@ -42,7 +42,10 @@ _OPTIONAL = (
     "claims", "calibrated",
 )  # fmt: skip
 KEYS = (*checks.TEXTS, "parameters", "sizes", "timeout_s", *_OPTIONAL)
-OF_A_CASE = ("title", "question", "explanation", "sizes", "parameters", "claims", "calibrated")
+OF_A_CASE = (
+    "title", "question", "explanation", "size_name", "sizes", "growth", "parameters", "ways", "claims",
+    "calibrated",
+)  # fmt: skip
 """What a case may have of its own (parameters and claims besides the file's); the rest it shares with the
 other cases."""
 _CORES_OF = re.compile(r"\b(\d+) cores?\b")
@@ -197,8 +200,8 @@ def select(ids: Sequence[str]) -> list[Experiment]:
 
     A word is an id ("square.mutex"), a family or a pattern of one ("square", "square.*"), the part of ids
     that several have in common ("models.io"), a document ("document:square"), whose experiments have no
-    other variants and sizes than it shows, or the path of a file ("./my_scaling.py"), which is added to
-    the catalogue. No words at all name the whole catalogue.
+    other variants and sizes than it shows, or a file ("./my_scaling.py", "./my_pools.py:start" for a case of
+    it), which is added to the catalogue. No words at all name the whole catalogue.
 
     Raises:
         UsageError: a word that names none, or a file that is no experiment.
@@ -215,8 +218,8 @@ def select(ids: Sequence[str]) -> list[Experiment]:
             continue
         family = word.removesuffix(".*") + "."
         found = (
-            add(Path(word))
-            if word.endswith(".py")
+            of_file(word)
+            if is_file(word)
             else [known[word]]
             if word in known
             else [e for e in known.values() if e.id.startswith((family, word + "-"))]
@@ -229,6 +232,21 @@ def select(ids: Sequence[str]) -> list[Experiment]:
             raise UsageError(f"unknown experiment {word!r}{near}: `fairlead lab list` shows all")
         chosen.update((experiment.id, experiment) for experiment in found)
     return list(chosen.values())
+
+
+def is_file(word: str) -> bool:
+    """Whether a word names a user's file, or a case of it."""
+    return word.partition(":")[0].endswith(".py")
+
+
+def of_file(word: str) -> list[Experiment]:
+    """The experiments of a user's file, or the one of its case that is named behind it; else a UsageError."""
+    path, _, case = word.partition(":")
+    found = add(Path(path))
+    cases = {one.parameters["case"].default: one for one in found if "case" in one.parameters}
+    if case and case not in cases:
+        raise UsageError(f"{path} has no case {case!r}: it has {', '.join(cases) or 'none'}")
+    return [cases[case]] if case else found
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
@@ -338,17 +356,21 @@ def _experiment(path: Path, declared: dict[str, Any]) -> Experiment:
         checks.known("case of a variant", variant.get("cases", ()), list(cases))
     if not cases:
         return _one(path, declared)
+    made = {case: _case(path, case, _with_its_own(declared, own)) for case, own in cases.items()}
     first = next(iter(cases.values()))
-    return replace(
-        _one(path, {**first, **declared}),
-        cases={case: _case(path, case, _with_its_own(declared, own)) for case, own in cases.items()},
-    )
+    return replace(_one(path, {**first, **declared}), cases=made)
 
 
 def _with_its_own(declared: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     parameters = declared.get("parameters", {}) | own.get("parameters", {})
-    claims = [*declared.get("claims", []), *own.get("claims", [])]
-    return {**declared, **own, "parameters": parameters, "claims": claims}
+    shared = declared.get("claims", [])
+    both = {**declared, **own, "parameters": parameters}
+    if ways := own.get("ways"):
+        name = both["ways"] = declared["ways"]
+        parameters[name] = {"default": ways[0], "choices": ways, "help": "by what"}
+        sides = ("of", "over")
+        shared = [c for c in shared if all(c.get(side, {}).get(name, ways[0]) in ways for side in sides)]
+    return both | {"claims": [*shared, *own.get("claims", [])]}
 
 
 def _case(path: Path, case: str, declared: dict[str, Any]) -> Experiment:
@@ -364,6 +386,7 @@ def _case(path: Path, case: str, declared: dict[str, Any]) -> Experiment:
             group=own_id if "ways" in declared else group,
             references=references(path.with_name(REFERENCES)).get(own_id, ()),
         ),
+        claims=tuple(claim.of_case(case, one.subject.title) for claim in one.claims),
         variants=tuple(variant for variant in one.variants if not variant.cases or case in variant.cases),
         parameters={
             "case": Parameter(default=case, choices=(case,), help="which of the file's experiments it is"),

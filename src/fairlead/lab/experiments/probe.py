@@ -86,9 +86,11 @@ def read(experiment, arguments, sized=True):
             raise ValueError
     except ValueError:
         raise Failed("give the parameters as one JSON object, such as '{\"n\": 100}'")
-    known = dict(experiment.get("parameters", {}))
     own = experiment.get("cases", {}).get(str(given.get("case")))
-    known.update(own.get("parameters", {}) if isinstance(own, dict) else {})
+    own = own if isinstance(own, dict) else {}
+    known = dict(experiment.get("parameters", {}), **own.get("parameters", {}))
+    if "ways" in own:
+        known[experiment["ways"]] = {"default": own["ways"][0], "choices": own["ways"]}
     params = dict((name, known[name]["default"]) for name in known)
     params.update(timeout_s=experiment["timeout_s"], policy=None, cores=None)
     choices = dict((name, known[name]["choices"]) for name in known)

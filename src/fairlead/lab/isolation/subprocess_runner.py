@@ -23,9 +23,10 @@ import resource
 import selectors
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, Literal
 
@@ -43,6 +44,7 @@ _KILL_LIMIT_S = 5.0
 _LOOK_S = 0.001
 _STATE, _SESSION, _SIZE, _ENV_START, _ENV_END = 0, 3, 20, 47, 48
 """Places in /proc/PID/stat, from the state on."""
+_BUSY = "import os; os.sched_setaffinity(0, {}); os.write(1, b'!')\nwhile True: pass"
 _PASSED_ON = ("PYTHON_GIL", "PYTHON_JIT")
 
 
@@ -173,6 +175,29 @@ def background(argv: Sequence[str], *, mark: str, output: int) -> Iterator[subpr
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         sweep(mark, process.pid)
+
+
+@contextmanager
+def busy(count: int, cpus: Collection[int], *, mark: str) -> Iterator[None]:
+    """So many processes that compute beside the caller, on these cores: all of them from entering on.
+
+    Raises:
+        FairleadError: one of them did not begin.
+        OSError: none can be started.
+    """
+    with ExitStack() as stack:
+        ear, mouth = os.pipe()
+        stack.callback(os.close, ear)
+        try:
+            for _ in range(count):
+                argv = [sys.executable, "-SE", "-c", _BUSY.format(sorted(cpus))]
+                stack.enter_context(background(argv, mark=mark, output=mouth))
+        finally:
+            os.close(mouth)
+        for _ in range(count):
+            if os.read(ear, 1) != b"!":
+                raise FairleadError("a busy process beside the sample did not begin")
+        yield
 
 
 def memory_kib(mark: str) -> float | None:

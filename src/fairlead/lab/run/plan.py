@@ -48,6 +48,8 @@ class RunOptions:
     """Labels of the variants to run, of whatever mode; none: those of the mode."""
     repeat: int = 1
     """How many runs to carry out, one after the other."""
+    beside: int = 0
+    """How many busy processes run beside each sample, on its cores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +212,8 @@ def make_plan(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         budget_s=default_s if options.budget_s is None else options.budget_s,
         interpreters=tuple(interpreters),
-        environment=environment,
+        # without any the key is absent, as it is in samples from before there was one
+        environment=environment | ({"beside": options.beside} if options.beside else {}),
         series=tuple(series.values()),
         later=tuple(later),
         files=tuple(dict.fromkeys(str(one.path) for one in selected if one.foreign)),

@@ -36,7 +36,9 @@ class Question:
     kind: str
     """"ratio" (of the first cell over the second), "exponent", or "time" (of each by itself)."""
     over_metric: str = ""
-    """Of the first cell, what its time is divided by in place of the second cell's."""
+    """Of the first cell, what is divided by in place of the second cell's."""
+    metric: str = ""
+    """What it is about in place of the time."""
     place: int = 0
     """Which come first: 0 of the claims of the short report, of others their place among those of their
     experiment, and last what no claim is about."""
@@ -58,7 +60,7 @@ class Question:
         from fairlead.lab.analysis.modes import boundary
         from fairlead.measure.ratio import half_width
 
-        rounds = [self._values(cell) for cell in self.cells]
+        rounds = [self._values(cell, self.metric) for cell in self.cells]
         common = sorted(set.intersection(*(set(one) for one in rounds)))
         match self.kind:
             case "ratio" if self.over_metric:
@@ -153,4 +155,4 @@ def _question(
     pair = claims.cells_of(declared, of, of if declared.over_metric else side(declared.over))
     if pair is not None and (declared.over_metric or pair[0] is not pair[1]):
         cells = (pair[0],) if declared.over_metric else pair
-        yield Question(cells, "ratio", declared.over_metric, place)
+        yield Question(cells, "ratio", declared.over_metric, declared.metric, place)

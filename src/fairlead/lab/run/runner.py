@@ -117,6 +117,7 @@ def continued(
         if not file.exists() or file.read_bytes() != (directory / registry.KEPT / file.name).read_bytes():
             raise UsageError(f"{file} has changed since {directory} was begun, or is gone: begin a new run")
         registry.add(file)
+    environment = {"beside": plan.environment.get("beside"), **environment}
     for name in results.FINGERPRINT:
         if plan.environment.get(name) != environment.get(name):
             before, now = plan.environment.get(name), environment.get(name)
@@ -287,13 +288,17 @@ class _Run:
 
     def _attempt(self, planned: PlannedSample) -> Sample | None:
         self._meter.begin()
-        sample = self._measure(
-            planned.cell,
-            self._interpreter(planned.cell),
-            self._environment(planned.cell),
-            f"{self._plan.run}.{self.done}",
-            self._stop,
-        )
+        mark = f"{self._plan.run}.beside"  # which begins with that of no sample, whose end would be theirs
+        with subprocess_runner.busy(
+            self._plan.environment.get("beside", 0), planned.cell.series.cpus, mark=mark
+        ):
+            sample = self._measure(
+                planned.cell,
+                self._interpreter(planned.cell),
+                self._environment(planned.cell),
+                f"{self._plan.run}.{self.done}",
+                self._stop,
+            )
         if sample is None:
             return None
         foreign = self._meter.end()

@@ -163,12 +163,13 @@ def tally(claims: Sequence[Claim]) -> str:
 def machine(summary: Summary) -> str:
     """What was measured on what and when, in one line."""
     there = summary.environment
-    cores = there.get("cores")
+    cores, beside = there.get("cores"), there.get("beside")
     parts = [
         names.value(there.get("processor")) if there.get("processor") else names.value(there.get("machine")),
         f"{cores} core{'s' * (cores != 1)}" if cores else "",
         f"quota {there['quota']:g} cores" if isinstance(there.get("quota"), int | float) else "",
         names.value(there.get("kernel")) if there.get("kernel") else "",
+        f"beside {names.value(beside)} busy process{'es' * (beside != 1)}" if beside else "",
     ]
     roster = names.Roster(summary.series)
     labels = [one.label for one in roster]

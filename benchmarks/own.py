@@ -1,0 +1,118 @@
+"""What fairlead's own experiments share: what is measured, by name; loops over a statement; clocks.
+
+A way's name is the expression that makes it, as ``threading.Lock`` or ``Lock(fair=True)``: without a module
+it is one of ``fairlead.sync``.
+"""
+
+import asyncio
+import importlib
+import re
+import threading
+import time
+
+import probe
+
+
+def main(experiment, cases):
+    """Run the case that is asked for: a function of the way and n that returns the time, or all metrics."""
+
+    def measure(params):
+        try:
+            importlib.import_module("fairlead.sync")
+        except ImportError:
+            raise probe.no_fairlead() from None
+        region = probe.Region()
+        region.begin()
+        took = cases[params["case"]](params["by"], params["n"])
+        region.end()
+        answer = region.result({})
+        answer["details"]["metrics"] = took if isinstance(took, dict) else {"took_s": took}
+        return answer
+
+    probe.main(experiment, measure)
+
+
+def peer(name):
+    """A module that need not be there."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise probe.Skipped(f"needs {name} in this interpreter: pip install {name}") from None
+
+
+def made(by):
+    """What the expression makes."""
+    name = re.match(r"\w+", by)[0]
+    there = peer(name) if by.startswith(f"{name}.") else getattr(peer("fairlead.sync"), name)
+    return eval(by if "(" in by else f"{by}()", {name: there})
+
+
+def ends(by, in_tasks=False, line=None):
+    """put and get of a queue or channel, a new one unless it is given, for threads or for tasks."""
+    line = made(by) if line is None else line
+    if isinstance(line, tuple):
+        sender, receiver = line
+        return (sender.send_async, receiver.receive_async) if in_tasks else (sender.send, receiver.receive)
+    library, dot, _ = by.partition(".")
+    if library == "aiologic":
+        return (line.async_put, line.async_get) if in_tasks else (line.green_put, line.green_get)
+    if library in ("janus", "culsans"):
+        line = line.async_q if in_tasks else line.sync_q
+    return (line.put_async, line.get_async) if in_tasks and not dot else (line.put, line.get)
+
+
+def pair(statement, n, make):
+    """Seconds of CPU time that a statement takes of this thread, the loop over it included.
+
+    It is compiled with the loop, so that no call is measured but those of the statement; one that awaits runs
+    in a task.
+
+    ``make`` gives the names that stand in it.
+    """
+    awaits = statement.startswith(("async", "await"))
+    source = (
+        f"{'async ' * awaits}def run(n):\n"
+        "    begin = clock()\n"
+        "    for _ in range(n):\n"
+        f"        {statement}\n"
+        "    return (clock() - begin) / n\n"
+    )
+    scope = {"clock": time.thread_time}
+    exec(source, scope)
+    run, first = scope["run"], max(1, n // 10)
+
+    async def in_a_task():
+        scope.update(make())
+        await run(first)
+        return await run(n)
+
+    if awaits:
+        return asyncio.run(in_a_task())
+    scope.update(make())
+    run(first)
+    return run(n)
+
+
+class Clocks:
+    """Time of the clock, and of all threads of the process."""
+
+    def __init__(self):
+        self._begin = time.perf_counter(), time.process_time()
+
+    def each(self, n=1):
+        """The metrics of n operations."""
+        begin, used = self._begin
+        return {"took_s": (time.process_time() - used) / n, "clock_s": (time.perf_counter() - begin) / n}
+
+
+def in_threads(count, body):
+    """Run it in so many threads at once; when the last has returned, the times since they were let go."""
+    gate = threading.Event()
+    threads = [threading.Thread(target=lambda: gate.wait() and body()) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    clocks = Clocks()
+    gate.set()
+    for thread in threads:
+        thread.join()
+    return clocks
