@@ -1,0 +1,51 @@
+"""Runs a command and keeps what it prints in benchmarks/results, below where, when and of what commit.
+
+    python tools/keep.py NAME COMMAND ...
+
+The first line of the kept file is machine, kernel, date, commit and interpreters, the second the command.
+Nothing is kept of a command that fails.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shlex
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+from fairlead.lab.run.environment import processor
+
+ROOT = Path(__file__).resolve().parents[1]
+INTERPRETER = re.compile(r"\b(?:CPython|PyPy) \d+\.\d+\.\d+\S*?(?=[\s,;]|$)(?: free-threaded)?")
+
+
+def origin(printed: str) -> str:
+    """Machine, repository, and the interpreters that the first lines of the output name."""
+    described = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    machine = f"{os.cpu_count()} cores of {processor()}; {platform.system()} {platform.release()}"
+    head = "\n".join(printed.splitlines()[:6])
+    own = f"{platform.python_implementation()} {platform.python_version()}"
+    pythons = list(dict.fromkeys(INTERPRETER.findall(head))) or [own]
+    return f"{machine}; {date.today()}; commit {described.stdout.strip() or 'unknown'}; {', '.join(pythons)}"
+
+
+def main() -> None:
+    name, *command = sys.argv[1:]
+    kept = ROOT / "benchmarks" / "results" / f"{name}.txt"
+    # one's own commands, under their own names wherever the environment is
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    sys.stdout.write(done.stdout)
+    if done.returncode:
+        sys.exit(f"keep.py: {shlex.join(command)} failed with {done.returncode}: nothing is kept")
+    kept.write_text(f"{origin(done.stdout)}\n$ {shlex.join(command)}\n\n{done.stdout}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
