@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from programs import (  # noqa: F401
+from processes import (  # noqa: F401
     FIGURES,
     STOCK,
     SUBJECTS,
