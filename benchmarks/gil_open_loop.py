@@ -18,7 +18,6 @@ latency over the request's own work, over all requests. Each figure is the media
 from __future__ import annotations
 
 import time
-from statistics import median
 from typing import Any
 
 from harness import (
@@ -36,20 +35,9 @@ from harness import (
     work_seconds,
 )
 from load import Requests, openloop
-from subjects.steps import count_to
+from processes import REFERENCE, steps_per_ms
 
 CONNECTIONS = 32
-REFERENCE = ("stock", "interval")
-
-
-def steps_per_ms() -> float:
-    """How many steps of work a core does in a millisecond just now."""
-    steps, rates = 20_000, []
-    for _ in range(51):
-        begin = time.thread_time_ns()
-        count_to(steps)
-        rates.append(steps / (time.thread_time_ns() - begin) * 1e6)
-    return median(rates)
 
 
 def requests_of(mixture: dict[float, float], load: float) -> list[Requests]:

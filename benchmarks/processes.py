@@ -10,11 +10,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
+
+from subjects.steps import count_to
 
 SUBJECTS = Path(__file__).parent / "subjects"
 FIGURES = dict[str, float]
 SWITCH_INTERVAL_S = 0.0005
+REFERENCE = ("stock", "interval")
+"""What a program has without fairlead."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,16 @@ def answer(process: subprocess.Popen[str]) -> dict[str, Any]:
         raise RuntimeError("the subject ended without an answer")
     result: dict[str, Any] = json.loads(line)
     return result
+
+
+def steps_per_ms() -> float:
+    """How many steps of work a core does in a millisecond just now."""
+    steps, rates = 20_000, []
+    for _ in range(51):
+        begin = time.thread_time_ns()
+        count_to(steps)
+        rates.append(steps / (time.thread_time_ns() - begin) * 1e6)
+    return median(rates)
 
 
 def work_seconds(facts: Mapping[str, Any]) -> float:
