@@ -19,8 +19,8 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from gil_open_loop import steps_per_ms
 from harness import FIGURES, Row, Target, Way, answer, run, server_arguments, subject, ways
+from processes import steps_per_ms
 
 from fairlead.gil.analysis.analyse import analyse
 from fairlead.record.recording import Recording

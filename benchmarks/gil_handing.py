@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gil_open_loop import REFERENCE
 from harness import FIGURES, MachineShares, Row, Target, Way, answer, arguments, run, subject, ways
+from processes import REFERENCE
 
 KINDS = ("lock", "queue", "submit", "pipeline", "full", "semaphore", "notify")
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from gil_open_loop import REFERENCE, steps_per_ms
 from harness import (
     FIGURES,
     MachineShares,
@@ -32,6 +31,7 @@ from harness import (
     ways,
     work_seconds,
 )
+from processes import REFERENCE, steps_per_ms
 
 KINDS = {
     "yielding": "time.sleep(0) beside a ticking thread",

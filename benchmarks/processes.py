@@ -10,11 +10,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
+
+from subjects.steps import count_to
 
 SUBJECTS = Path(__file__).parent / "subjects"
 FIGURES = dict[str, float]
 SWITCH_INTERVAL_S = 0.0005
+REFERENCE = ("stock", "interval")
+"""What a program has without fairlead."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,16 @@ def answer(process: subprocess.Popen[str]) -> dict[str, Any]:
     return result
 
 
+def steps_per_ms() -> float:
+    """How many steps of work a core does in a millisecond just now."""
+    steps, rates = 20_000, []
+    for _ in range(51):
+        begin = time.thread_time_ns()
+        count_to(steps)
+        rates.append(steps / (time.thread_time_ns() - begin) * 1e6)
+    return median(rates)
+
+
 def work_seconds(facts: Mapping[str, Any]) -> float:
     """Seconds of work that a server's CPU-bound threads have done, as their own count says: what they use a
     core for while they wait is not in it."""
@@ -118,9 +133,14 @@ def load(facts: Mapping[str, Any], **settings: Any) -> FIGURES:
     """Puts load on a server, which said these facts of itself, and says how it was answered, and what part of
     the time its CPU-bound threads worked meanwhile."""
     with subject("load", port=facts["port"], **settings) as (process, _):
-        if "work" not in facts:
-            return answer(process)
-        begin, done = time.monotonic(), work_seconds(facts)
-        figures = answer(process)
-        share = (work_seconds(facts) - done) / (time.monotonic() - begin)
-    return {**figures, "CPU share": share}
+        return watched(process, facts)
+
+
+def watched(process: subprocess.Popen[str], facts: Mapping[str, Any]) -> FIGURES:
+    """The next line that a program prints, which said these facts of itself; and what part of the time until
+    then its CPU-bound threads worked, if it has any."""
+    if "work" not in facts:
+        return answer(process)
+    begin, done = time.monotonic(), work_seconds(facts)
+    figures = answer(process)
+    return {**figures, "CPU share": (work_seconds(facts) - done) / (time.monotonic() - begin)}

@@ -38,7 +38,6 @@ BENCHMARKS = HERE.parent / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
 from environment import FAIRLEAD, Environment  # noqa: E402
-from gil_open_loop import steps_per_ms  # noqa: E402
 from harness import (  # noqa: E402
     FIGURES,
     MachineShares,
@@ -50,6 +49,7 @@ from harness import (  # noqa: E402
     ways,
 )
 from load import Requests, openloop  # noqa: E402
+from processes import steps_per_ms  # noqa: E402
 from programs import PROGRAMS, Program  # noqa: E402
 
 START_S = 40

@@ -45,8 +45,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "examples"), str(HERE.parent / "benchmarks")]
 
 from environment import FAIRLEAD, Environment  # noqa: E402
-from gil_open_loop import steps_per_ms  # noqa: E402
 from load import Requests, openloop, program  # noqa: E402
+from processes import steps_per_ms  # noqa: E402
 from programs import PROGRAMS  # noqa: E402
 from run import APPS, BENCHMARKS, free_ports  # noqa: E402
 
