@@ -125,7 +125,6 @@ def pair(options: Namespace) -> list[Row]:
 def programs(options: Namespace) -> list[Row]:
     """Programs of one thread, of pyperformance."""
     place = own_pyperformance.installed(BUILD / "site")
-    assert place is not None
 
     def one(name: str) -> Row:
         def measure(mode: str) -> FIGURES:
