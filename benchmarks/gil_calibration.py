@@ -2,7 +2,7 @@
 
     python benchmarks/gil_calibration.py [--rounds 1] [--seconds 4] [--simulated 20] [--json FILE]
 
-Twenty cells: a threaded server whose requests arrive at random (gil_open_loop.py), beside no, one or four
+Twenty cells: a threaded server whose requests arrive at random (arrivals.py), beside no, one or four
 computing threads. Each is measured under stock CPython, under `sys.setswitchinterval(.0005)` and under
 `fairlead run`, and simulated in the same three ways. A figure of the last column is predicted / measured.
 
@@ -13,7 +13,6 @@ rate was measured. It is given nothing of waiting.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import math
 import os
@@ -22,7 +21,7 @@ from dataclasses import dataclass
 from statistics import geometric_mean, median
 from typing import Any
 
-from gil_open_loop import Cell, mixture
+from arrivals import Cell, requests_of
 from harness import SWITCH_INTERVAL_S, Row, Sample, Way, arguments, run, show, ways
 from load import Requests
 
@@ -64,7 +63,8 @@ class Comparison:
 
 
 def cell(mixed: str, load: float, cpu_threads: int, modes: dict[str, Way], options: Any) -> Cell:
-    return Cell(load, cpu_threads, modes, argparse.Namespace(**{**vars(options), "mixture": mixture(mixed)}))
+    parts = {float(ms): float(part) for ms, _, part in (one.partition("=") for one in mixed.split(","))}
+    return Cell(requests_of(parts, load), cpu_threads, modes, options.seconds, options.seed)
 
 
 class Costs:
@@ -103,7 +103,7 @@ def simulated(one: Cell, mode: str, kinds: dict[str, float], options: Any) -> si
 
 
 def predicted(one: Cell, mode: str, kinds: dict[str, float], options: Any) -> dict[str, float]:
-    """The figures of gil_open_loop.py, simulated."""
+    """The figures of arrivals.py, simulated."""
     ran = simulated(one, mode, kinds, options)
     figures: dict[str, float] = {}
     slowdowns, requests = 0.0, 0

@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 sys.path.insert(0, str(DIRECTORY))
 
 import own_pyperformance
-from gil_open_loop import Cell
+from arrivals import MIXTURE, Cell, requests_of
 from harness import FIGURES, MachineShares, Row, Way, answer, arguments, load, run, subject
 from regrtest import sources
 
@@ -74,13 +74,8 @@ def convoy(clients: int) -> Callable[[Namespace], list[Row]]:
 
 
 def open_loop(options: Namespace) -> list[Row]:
-    settings = Namespace(
-        mixture={0.1: 45.0, 1.0: 40.0, 20.0: 15.0},
-        seed=1,
-        foreign=options.foreign,
-        seconds=1.5 * options.seconds,
-    )
-    cells = [Cell(0.5, cpu_threads, WAYS, settings) for cpu_threads in COMPUTING]
+    requests = requests_of(MIXTURE, 0.5)
+    cells = [Cell(requests, cpu_threads, WAYS, 1.5 * options.seconds) for cpu_threads in COMPUTING]
     return [Row(f"load 0.5, {threads(cell.cpu_threads)}", cell.take, MODES) for cell in cells]
 
 

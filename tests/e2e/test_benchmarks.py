@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -29,10 +30,7 @@ def ran(script: str, *arguments: object, cwd: Path | None = None) -> str:
 
 WAYS = {"stock", "interval", "fairlead"}
 LONG = [
-    ("gil_echo.py", "", WAYS | {"floor 0.3", "process", "2 workers"}, "p99 us"),
-    ("gil_open_loop.py", "", WAYS | {"2 workers"}, "requests/s"),
     ("gil_calibration.py", "", WAYS, "requests/s"),
-    ("gil_servers.py", "--only asyncio", WAYS | {"alone", "priority io", "2 workers"}, "p99 us"),
 ]
 
 
@@ -64,15 +62,20 @@ def own_ways() -> Iterator[ParameterSet]:
                 marks = [pytest.mark.long]
 
 
+def sample(case: registry.Experiment, way: dict[str, object], **variables: str) -> dict[str, Any]:
+    environment = subprocess_runner.clean_environment(free_threaded=False) | variables
+    environment["PYTHONPATH"] = str(registry.DIRECTORY)
+    params = {name: parameter.value("quick") for name, parameter in case.parameters.items()} | way
+    done = python(case.path, json.dumps({**params, "n": case.sizes["quick"][0]}), env=environment)
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
 @pytest.mark.parametrize(("case", "way"), list(own_ways()))
 def test_each_way_of_each_own_experiment_gives_a_sample(
     case: registry.Experiment, way: dict[str, object]
 ) -> None:
-    environment = subprocess_runner.clean_environment(free_threaded=False)
-    environment["PYTHONPATH"] = str(registry.DIRECTORY)
-    params = {name: parameter.value("quick") for name, parameter in case.parameters.items()} | way
-    done = python(case.path, json.dumps({**params, "n": case.sizes["quick"][0]}), env=environment)
-    result = json.loads(done.stdout)
+    result = sample(case, way)
     if "skipped" in result:
         assert result["skipped"]
         return
@@ -82,6 +85,17 @@ def test_each_way_of_each_own_experiment_gives_a_sample(
     assert metrics.keys() <= {metric.name for metric in case.subject.metrics}
     for claim in case.claims:
         assert {claim.metric, claim.over_metric} - {""} <= {metric.name for metric in case.subject.metrics}
+
+
+@pytest.mark.parametrize(
+    ("way", "reason"), [("free-threaded", "an interpreter without a GIL"), ("go", "Go's compiler")]
+)
+def test_way_that_this_machine_does_not_have_is_skipped_with_the_reason(
+    tmp_path: Path, way: str, reason: str
+) -> None:
+    echo = registry.load(BENCHMARKS / "own_servers.py").cases["echo-1-1"]
+    result = sample(echo, {"by": way}, PATH=str(tmp_path), HOME=str(tmp_path))
+    assert result["skipped"].startswith(f"needs {reason}")
 
 
 def test_corpus_is_judged_program_by_program_and_judged_again_from_its_recordings(tmp_path: Path) -> None:
