@@ -22,8 +22,9 @@ from statistics import geometric_mean, median
 from typing import Any
 
 from arrivals import Cell, requests_of
-from harness import SWITCH_INTERVAL_S, Row, Sample, Way, arguments, run, show, ways
+from harness import Row, Sample, Way, arguments, run, show, ways
 from load import Requests
+from processes import SWITCH_INTERVAL_S
 
 from fairlead.gil import simulation as sim
 
