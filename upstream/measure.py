@@ -21,12 +21,14 @@ from typing import Any
 
 from variants import BUILD, FAIRLEAD, ROOT, SERIES, digests, python_of, results
 
+from fairlead.lab.catalogue.registry import DIRECTORY
+
 sys.path.insert(0, str(ROOT / "benchmarks"))
 sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(DIRECTORY))
 
-import gil_pyperformance
+import own_pyperformance
 from arrivals import MIXTURE, Cell, requests_of
-from gil_squares import EXPERIMENTS
 from harness import FIGURES, MachineShares, Row, Way, answer, arguments, load, run, subject
 from regrtest import sources
 
@@ -79,7 +81,7 @@ def open_loop(options: Namespace) -> list[Row]:
 
 def squares(options: Namespace) -> list[Row]:
     def one(square: str, n: int) -> Row:
-        path = str(EXPERIMENTS / f"square_{square}.py")
+        path = str(DIRECTORY / f"square_{square}.py")
 
         def measure(way: Way) -> FIGURES:
             with subject("square", way, path=path, n=n) as (process, _):
@@ -117,14 +119,13 @@ def pair(options: Namespace) -> list[Row]:
 
 def programs(options: Namespace) -> list[Row]:
     """Programs of one thread, of pyperformance."""
-    place = gil_pyperformance.installed(BUILD / "site")
-    assert place is not None
+    place = own_pyperformance.installed(BUILD / "site")
 
     def one(name: str) -> Row:
         def measure(mode: str) -> FIGURES:
             with packages():
                 values, loops = (1, 1) if options.quick else (10, None)
-                return gil_pyperformance.measure(name, place, AGAIN[mode], values=values, loops=loops)
+                return {"seconds": own_pyperformance.quickest(name, place, AGAIN[mode], values, loops)}
 
         return Row(name, measure, list(AGAIN))
 

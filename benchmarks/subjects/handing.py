@@ -1,16 +1,16 @@
 """Threads that hand work to each other, over and over.
 
-Settings: kind (of KINDS), seconds. Prints a line when the measurement begins, and then
-what was seen.
+Settings: kind (of KINDS), seconds, cpu_threads. Prints a line when the measurement begins, and then what was
+seen.
 """
 
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import subject
 from steps import count_to
@@ -67,11 +67,6 @@ def through(stages: int, work: Callable[[], object]) -> Callable[[], object]:
     return ask
 
 
-def submit() -> Callable[[], object]:
-    pool = ThreadPoolExecutor(1)
-    return lambda: pool.submit(int).result()
-
-
 def full() -> Callable[[], object]:
     """A queue with room for one item, which another thread takes."""
     line = queue.Queue[int](1)
@@ -118,7 +113,6 @@ def notify() -> Callable[[], object]:
 KINDS: dict[str, Callable[[], Callable[[], object]]] = {
     "lock": lock,
     "queue": lambda: through(1, lambda: None),
-    "submit": submit,
     "pipeline": lambda: through(3, lambda: count_to(STEPS)),
     "full": full,
     "semaphore": semaphore,
@@ -136,4 +130,5 @@ while time.perf_counter() - begin < SECONDS:
     ask()
     times += 1
 took = time.perf_counter() - begin
-subject.say(**{"hops/s": times / took, "CPU, us a hop": (time.process_time() - used) / times * 1e6})
+subject.say(hop_s=took / times, cpu_s=(time.process_time() - used) / times)
+sys.stdin.read()  # what its threads have computed is read from outside, while it lives

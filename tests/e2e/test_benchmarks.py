@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +31,6 @@ def ran(script: str, *arguments: object, cwd: Path | None = None) -> str:
 WAYS = {"stock", "interval", "fairlead"}
 LONG = [
     ("gil_calibration.py", "", WAYS, "requests/s"),
-    ("gil_stalls.py", "", WAYS, "max, ms"),
-    ("gil_handing.py", "", WAYS, "hops/s"),
-    ("gil_beside.py", "--kinds nap+stat --recorded", WAYS | {"recorded"}, "calls/s"),
-    ("gil_squares.py", "--squares mutex", WAYS, "seconds"),
-    ("gil_cpu_threads.py", "--threads 2 --work json", WAYS, "CPU s"),
-    ("gil_endpoint.py", "", {"C call", "convoy", "1,000 threads"}, "worst ms"),
 ]
 
 
@@ -103,17 +96,6 @@ def test_way_that_this_machine_does_not_have_is_skipped_with_the_reason(
     echo = registry.load(BENCHMARKS / "own_servers.py").cases["echo-1-1"]
     result = sample(echo, {"by": way}, PATH=str(tmp_path), HOME=str(tmp_path))
     assert result["skipped"].startswith(f"needs {reason}")
-
-
-def test_benchmark_of_pyperformance_says_what_it_lacks_or_measures(tmp_path: Path) -> None:
-    if find_spec("pyperformance") is not None:
-        path = tmp_path / "samples.json"
-        ran("gil_pyperformance.py", "--quick", "--json", path, "--only", "json_dumps")
-        assert {one["mode"] for one in json.loads(path.read_text())["samples"]} == {"stock", "fairlead"}
-        return
-    done = python(BENCHMARKS / "gil_pyperformance.py")
-    assert done.returncode == 2
-    assert "pyperformance is not installed: pip install --group bench" in done.stderr
 
 
 def test_corpus_is_judged_program_by_program_and_judged_again_from_its_recordings(tmp_path: Path) -> None:
