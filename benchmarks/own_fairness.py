@@ -33,7 +33,15 @@ EXPERIMENT = {
                     "over": {"by": "Lock"},
                     "says": "the longest wait for a Lock is shorter than for threading's",
                     "otherwise": "the longest wait for a Lock is no shorter than for threading's",
-                }
+                },
+                {
+                    "topic": "turns, fair",
+                    "metric": "turns",
+                    "of": {"by": "threading.Lock"},
+                    "over": {"by": "Lock(fair=True)"},
+                    "says": "a fair Lock gives fewer turns than threading's",
+                    "otherwise": "a fair Lock gives no fewer turns than threading's",
+                },
             ],
         },
         "read": {

@@ -27,6 +27,7 @@ EXPERIMENT = {
             "ways": ["threading.Lock", "Lock", "aiologic.Lock"],
             "claims": [
                 {"topic": "with Lock", "of": {"by": "threading.Lock"}, "over": {"by": "Lock"}},
+                {"topic": "with aiologic's", "of": {"by": "aiologic.Lock"}, "over": {"by": "Lock"}},
             ],
         },
         "semaphore": {
@@ -50,6 +51,7 @@ EXPERIMENT = {
             ],
             "claims": [
                 {"topic": "async with Lock", "of": {"by": "asyncio.Lock"}, "over": {"by": "Lock"}},
+                {"topic": "async with aiologic's", "of": {"by": "aiologic.Lock"}, "over": {"by": "Lock"}},
                 {"topic": "async with RLock", "of": {"by": "asyncio.Lock"}, "over": {"by": "RLock"}},
             ],
         },

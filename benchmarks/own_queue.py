@@ -26,7 +26,12 @@ EXPERIMENT = {
                 "janus.Queue",
                 "culsans.Queue",
             ],
-            "claims": [{"topic": "task to task", "of": {"by": "asyncio.Queue"}, "over": {"by": "Queue"}}],
+            "claims": [
+                {"topic": "task to task", "of": {"by": "asyncio.Queue"}, "over": {"by": "Queue"}},
+                {"topic": "aiologic, tasks", "of": {"by": "aiologic.Queue"}, "over": {"by": "Queue"}},
+                {"topic": "janus, tasks", "of": {"by": "janus.Queue"}, "over": {"by": "Queue"}},
+                {"topic": "culsans, tasks", "of": {"by": "culsans.Queue"}, "over": {"by": "Queue"}},
+            ],
         },
         "room": {
             "title": "A queue with room for n objects",
@@ -67,7 +72,9 @@ EXPERIMENT = {
             "sizes": {"quick": [1000], "standard": [2000], "full": [4000]},
             "ways": ["Queue", "janus.Queue", "culsans.Queue", "aiologic.Queue"],
             "claims": [
-                {"topic": "thread to task", "of": {"by": "janus.Queue"}, "over": {"by": "Queue"}},
+                {"topic": "janus, to a task", "of": {"by": "janus.Queue"}, "over": {"by": "Queue"}},
+                {"topic": "culsans, to a task", "of": {"by": "culsans.Queue"}, "over": {"by": "Queue"}},
+                {"topic": "aiologic, to a task", "of": {"by": "aiologic.Queue"}, "over": {"by": "Queue"}},
             ],
         },
         "threads": {
