@@ -14,12 +14,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 from variants import FIXED_ADDRESSES, ROOT, SERIES, arguments, digests, python_of, results
 
 BENCHMARKS = ROOT / "benchmarks"
+WORK = ("nbody", "fannkuch", "json", "pickle", "regex", "objects", "generators", "files")
 LENGTHS = (0.1, 0.3)
 RUNS = 2
 """The lower count is taken: a run that finds a module's bytecode outdated compiles it."""
@@ -54,11 +54,8 @@ def main() -> None:
     if not shutil.which("valgrind"):
         print("instructions: left out, valgrind is missing")
         return
-    sys.path.insert(0, str(BENCHMARKS))
-    from gil_cpu_threads import WORK
-
     found: dict[str, dict[str, int]] = {}
-    for work in list(WORK)[: 1 if options.quick else None]:
+    for work in WORK[: 1 if options.quick else None]:
         found[work] = {}
         for variant in SERIES:
             short, long = (

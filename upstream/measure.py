@@ -2,33 +2,39 @@
 
     python upstream/measure.py [--only convoy-1,programs] [--rounds 5] [--quick]
 
-The harness, the servers and the load are those of benchmarks/. Each sample is a process of its own; in each
-round each variant is taken once for each row, and the order rotates from round to round. A group that was
-measured to the end of these very builds is not measured again: remove its file for that.
+No experiment of the lab: the variants are builds of one version, known by their digests, and a row has many
+figures. The servers and the load are those of benchmarks/. Each sample is a process of its own; in each round
+each variant is taken once for each row, and the order rotates from round to round. A group that was measured
+to the end of these very builds is not measured again: remove its file for that.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from variants import BUILD, FAIRLEAD, ROOT, SERIES, digests, python_of, results
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 sys.path.insert(0, str(ROOT / "tools"))
 
-import gil_pyperformance
-from gil_open_loop import Cell
-from gil_squares import EXPERIMENTS
-from harness import FIGURES, MachineShares, Row, Way, answer, arguments, load, run, subject
+from keep import origin
+from mixed import figures, requests_of
+from processes import FIGURES, MachineShares, Way, answer, load, subject
 from regrtest import sources
+
+from fairlead.lab.catalogue.registry import DIRECTORY
+from fairlead.lab.isolation.other_load import Meter
 
 SCHEDULED = FAIRLEAD / "bin"
 WAYS = {
@@ -39,9 +45,25 @@ MODES = list(WAYS)
 AGAIN = {**WAYS, "stock again": WAYS["stock"]}
 """The second stock says what the differences of one build to itself are."""
 COMPUTING = (0, 1, 4)
-PROGRAMS = ("nbody", "richards", "raytrace", "json_dumps", "regex_compile", "generators", "pathlib")
-"""Of pyperformance's, one of each kind; the last makes system calls, and so drops the GIL."""
+PROGRAMS = {
+    "nbody": 2,
+    "richards": 3,
+    "raytrace": 1,
+    "json_dumps": 10,
+    "regex_compile": 1,
+    "generators": 4,
+    "pathlib": 4,
+}
+"""Of pyperformance's, one of each kind, and the loops of one value, some tenths of a second; the last makes
+system calls, and so drops the GIL."""
 SQUARES = ("thread_start", "mutex", "semaphore")
+
+
+class Row(NamedTuple):
+    name: str
+    take: Callable[[str], FIGURES]
+    """One sample of a mode."""
+    modes: Sequence[str]
 
 
 def take(measure: Callable[[Way], FIGURES]) -> Callable[[str], FIGURES]:
@@ -72,23 +94,33 @@ def convoy(clients: int) -> Callable[[Namespace], list[Row]]:
 
 
 def open_loop(options: Namespace) -> list[Row]:
-    settings = Namespace(
-        mixture={0.1: 45.0, 1.0: 40.0, 20.0: 15.0},
-        seed=1,
-        foreign=options.foreign,
-        seconds=1.5 * options.seconds,
+    requests = requests_of("0.1=45,1=40,20=15", 0.5)
+
+    def one(cpu_threads: int) -> Row:
+        def measure(way: Way) -> FIGURES:
+            return figures(way, requests, cpu_threads, seconds=1.5 * options.seconds, seed=1)
+
+        return Row(f"load 0.5, {threads(cpu_threads)}", take(measure), MODES)
+
+    return [one(cpu_threads) for cpu_threads in COMPUTING]
+
+
+def probed(way: Way, path: Path, **params: Any) -> Any:
+    """What an experiment of the lab prints."""
+    done = subprocess.run(
+        [*way.command, way.python, path, json.dumps(params)],
+        env={**os.environ, "PYTHONPATH": str(DIRECTORY)},
+        stdout=subprocess.PIPE,
+        check=True,
     )
-    cells = [Cell(0.5, cpu_threads, WAYS, settings) for cpu_threads in COMPUTING]
-    return [Row(f"load 0.5, {threads(cell.cpu_threads)}", cell.take, MODES) for cell in cells]
+    return json.loads(done.stdout)
 
 
 def squares(options: Namespace) -> list[Row]:
     def one(square: str, n: int) -> Row:
-        path = str(EXPERIMENTS / f"square_{square}.py")
-
         def measure(way: Way) -> FIGURES:
-            with subject("square", way, path=path, n=n) as (process, _):
-                return {"seconds": answer(process)["wall_s"]}
+            found = probed(way, DIRECTORY / f"square_{square}.py", n=n, timeout_s=300)  # stock may need it
+            return {"seconds": found["wall_s"]}
 
         return Row(f"{square}, n = {n}", take(measure), MODES)
 
@@ -113,23 +145,32 @@ def battle(options: Namespace) -> list[Row]:
 
 def pair(options: Namespace) -> list[Row]:
     def measure(way: Way) -> FIGURES:
-        runs = 20 if options.quick else 200
-        with subject("pair", way, hooks="stock", calls=2000, runs=runs) as (process, _):
-            return answer(process)
+        found = probed(way, ROOT / "benchmarks" / "own_gil_pair.py", n=20 if options.quick else 200)
+        return {"pair ns": found["details"]["metrics"]["pair_s"] * 1e9}
 
     return [Row("release and retake", take(measure), MODES)]
 
 
 def programs(options: Namespace) -> list[Row]:
-    """Programs of one thread, of pyperformance."""
-    place = gil_pyperformance.installed(BUILD / "site")
-    assert place is not None
+    """Programs of one thread, of pyperformance: the quickest of some values."""
+    values = 1 if options.quick else 10
 
     def one(name: str) -> Row:
+        script = (
+            BUILD / "site" / "pyperformance" / "data-files" / "benchmarks" / f"bm_{name}" / "run_benchmark.py"
+        )
+        loops = 1 if options.quick else PROGRAMS[name]
+
         def measure(mode: str) -> FIGURES:
-            with packages():
-                values, loops = (1, 1) if options.quick else (10, None)
-                return gil_pyperformance.measure(name, place, AGAIN[mode], values=values, loops=loops)
+            way = AGAIN[mode]
+            with packages(), tempfile.TemporaryDirectory() as directory:
+                out = Path(directory) / "values.json"
+                command = [*way.command, way.python, script, "--worker", "--warmups=1", f"--values={values}"]
+                subprocess.run(
+                    [*command, f"--loops={loops}", "-o", out], stdout=subprocess.DEVNULL, check=True
+                )
+                [benchmark] = json.loads(out.read_text())["benchmarks"]
+            return {"seconds": min(benchmark["runs"][0]["values"])}
 
         return Row(name, measure, list(AGAIN))
 
@@ -187,15 +228,23 @@ def accept() -> None:
     os.environ["FAIRLEAD_UNTESTED"] = release
 
 
-def measured(group: Path, facts: dict[str, Any], samples: int) -> bool:
-    if not group.exists():
-        return False
-    found = json.loads(group.read_text())
-    return facts.items() <= found.items() and len(found["samples"]) == samples
+def measured(rows: Sequence[Row], rounds: int) -> list[dict[str, Any]]:
+    samples, meter = [], Meter()
+    for number in range(rounds):
+        for row in rows:
+            first = number % len(row.modes)
+            for mode in [*row.modes[first:], *row.modes[:first]]:
+                meter.begin()
+                found = row.take(mode)
+                sample = {"round": number, "row": row.name, "mode": mode, "figures": found}
+                samples.append({**sample, "foreign": meter.end()})
+    return samples
 
 
 def main() -> None:
-    parser = arguments(__doc__ or "", rounds=5)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="a smoke run: figures mean nothing")
     parser.add_argument("--only", default=",".join(GROUPS))
     parser.add_argument("--seconds", type=float, default=1.0)
     options = parser.parse_args()
@@ -204,16 +253,17 @@ def main() -> None:
     where = results(quick=options.quick)
     where.mkdir(exist_ok=True)
     accept()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends what was started, too
     builds = {**digests(), "fairlead": sources()}
     facts = {"builds": builds, "rounds": options.rounds, "seconds": options.seconds}
     for name in options.only.split(","):
-        options.json = where / f"{name}.json"
-        rows = GROUPS[name](options)
-        planned = options.rounds * sum(len(row.modes) for row in rows)
-        if measured(options.json, facts, planned):
+        path = where / f"{name}.json"
+        if path.exists() and facts.items() <= json.loads(path.read_text()).items():
             print(f"{name}: measured already")
-        elif len(run(f"upstream: {name}", rows, options, **facts)) < planned:
-            sys.exit(1)  # stopped: the same command goes on with this group
+            continue
+        samples = measured(GROUPS[name](options), options.rounds)
+        path.write_text(json.dumps({"origin": origin(""), **facts, "samples": samples}))
+        print(f"{name}: {len(samples)} samples", flush=True)
 
 
 if __name__ == "__main__":
