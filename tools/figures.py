@@ -27,6 +27,8 @@ KEPT = re.compile(r"<!-- kept: (\w+\.txt) -->.*?<!-- end -->", re.DOTALL)
 
 def origin(name: str) -> str:
     """What a kept result says of itself: "2 cores of AMD EPYC; Linux 6.18; 2026-11-28; commit 4ed3e628"."""
+    if not (RESULTS / name).exists():
+        return "X"  # still to be measured
     text = (RESULTS / name).read_text(encoding="utf-8")
     first = text.partition("\n")[0]
     python = re.search(r"^c?python ([\d.]+\w*)", text, re.MULTILINE | re.IGNORECASE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -32,7 +33,6 @@ WAYS = {"stock", "interval", "fairlead"}
 LONG = [
     ("gil_echo.py", "", WAYS | {"floor 0.3", "process", "2 workers"}, "p99 us"),
     ("gil_open_loop.py", "", WAYS | {"2 workers"}, "requests/s"),
-    ("gil_calibration.py", "", WAYS, "requests/s"),
     ("gil_stalls.py", "", WAYS, "max, ms"),
     ("gil_handing.py", "", WAYS, "hops/s"),
     ("gil_beside.py", "--kinds nap+stat --recorded", WAYS | {"recorded"}, "calls/s"),
@@ -58,6 +58,14 @@ def test_benchmark_measures_every_row_in_every_mode(
     assert all(sample["figures"][figure] != 0 for sample in found)
     assert all(row in shown for row in rows)
     assert any(word in shown for word in ("  met ", "  MISSED ", "  open ", ": met", ": MISSED"))
+
+
+@pytest.mark.long
+def test_calibration_compares_each_way_and_each_rival() -> None:
+    shown = ran("gil_calibration.py", "--quick")
+    for way in ("stock", "interval", "fairlead"):
+        assert re.search(rf"^{way} +p99, ms +predicted / measured x\d", shown, re.MULTILINE)
+    assert len(re.findall(r"^fairlead / \w+ .* same verdict on \d of \d", shown, re.MULTILINE)) == 6
 
 
 def own_ways() -> Iterator[ParameterSet]:
