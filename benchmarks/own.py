@@ -7,6 +7,7 @@ it is one of ``fairlead.sync``.
 import asyncio
 import importlib
 import re
+import resource
 import threading
 import time
 
@@ -14,22 +15,33 @@ import probe
 
 
 def main(experiment, cases):
-    """Run the case that is asked for: a function of the way and n that returns the time, or all metrics."""
+    """Run the case that is asked for: a function that returns the time, or all metrics, of the way, if there
+    are several, and n."""
 
     def measure(params):
         try:
             importlib.import_module("fairlead.sync")
         except ImportError:
             raise probe.no_fairlead() from None
-        region = probe.Region()
-        region.begin()
-        took = cases[params["case"]](params["by"], params["n"])
-        region.end()
-        answer = region.result({})
-        answer["details"]["metrics"] = took if isinstance(took, dict) else {"took_s": took}
-        return answer
+        begin, before = probe.clock(), probe.used()
+        took = cases[params["case"]](*(params[name] for name in ("by", "n") if name in params))
+        wall_s, used = probe.clock() - begin, probe.used() - before
+        peaks = [probe.peak_kb(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss]
+        metrics = took if isinstance(took, dict) else {"took_s": took}
+        return probe.result(wall_s, used, [*filter(None, peaks)], {}, metrics)
 
     probe.main(experiment, measure)
+
+
+def gil():
+    """``fairlead.gil``, where it knows the GIL of this interpreter."""
+    try:
+        why = importlib.import_module("fairlead.gil.observe.access").why_not()
+    except ImportError:
+        raise probe.no_fairlead() from None
+    if why is not None:
+        raise probe.Skipped(why)
+    return importlib.import_module("fairlead.gil")
 
 
 def peer(name):

@@ -55,6 +55,7 @@ from contextlib import ExitStack  # noqa: E402
 from itertools import repeat  # noqa: E402
 from pathlib import Path  # noqa: E402
 
+import own  # noqa: E402
 import probe  # noqa: E402
 
 CALLS = 2000
@@ -82,13 +83,7 @@ def measure(params):
 def hook(what, stack):
     if what == "stock":
         return
-    try:
-        from fairlead import gil
-        from fairlead.gil.observe.access import why_not
-    except ImportError:
-        raise probe.no_fairlead() from None
-    if why_not() is not None:
-        raise probe.Skipped(str(why_not()))
+    gil = own.gil()
     if what == "counting":
         stack.enter_context(gil.observe())
     elif what == "recording":

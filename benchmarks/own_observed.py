@@ -76,6 +76,7 @@ from contextlib import nullcontext  # noqa: E402
 from functools import partial  # noqa: E402
 from pathlib import Path  # noqa: E402
 
+import own  # noqa: E402
 import probe  # noqa: E402
 
 BLOCK_S = 0.1
@@ -185,13 +186,7 @@ def scrape(port, stop):
 
 
 def measure(params):
-    try:
-        from fairlead import gil
-        from fairlead.gil.observe.access import why_not
-    except ImportError:
-        raise probe.no_fairlead() from None
-    if why_not() is not None:
-        raise probe.Skipped(str(why_not()))
+    gil = own.gil()
     with gil.serve("0") as server:
         port = server.port
     stop, stopped = os.pipe()

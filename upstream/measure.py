@@ -16,7 +16,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,16 +24,16 @@ from typing import Any, NamedTuple
 
 from variants import BUILD, FAIRLEAD, ROOT, SERIES, digests, python_of, results
 
-sys.path.insert(0, str(ROOT / "benchmarks"))
-sys.path.insert(0, str(ROOT / "tools"))
+from fairlead.lab.catalogue.registry import DIRECTORY
+from fairlead.lab.isolation.other_load import Meter
 
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tools"), str(DIRECTORY)]
+
+import own_pyperformance
 from keep import origin
 from mixed import figures, requests_of
 from processes import FIGURES, MachineShares, Way, answer, load, subject
 from regrtest import sources
-
-from fairlead.lab.catalogue.registry import DIRECTORY
-from fairlead.lab.isolation.other_load import Meter
 
 SCHEDULED = FAIRLEAD / "bin"
 WAYS = {
@@ -45,17 +44,8 @@ MODES = list(WAYS)
 AGAIN = {**WAYS, "stock again": WAYS["stock"]}
 """The second stock says what the differences of one build to itself are."""
 COMPUTING = (0, 1, 4)
-PROGRAMS = {
-    "nbody": 2,
-    "richards": 3,
-    "raytrace": 1,
-    "json_dumps": 10,
-    "regex_compile": 1,
-    "generators": 4,
-    "pathlib": 4,
-}
-"""Of pyperformance's, one of each kind, and the loops of one value, some tenths of a second; the last makes
-system calls, and so drops the GIL."""
+PROGRAMS = ("nbody", "richards", "raytrace", "json_dumps", "regex_compile", "generators", "pathlib")
+"""Of pyperformance's, one of each kind; the last makes system calls, and so drops the GIL."""
 SQUARES = ("thread_start", "mutex", "semaphore")
 
 
@@ -152,25 +142,14 @@ def pair(options: Namespace) -> list[Row]:
 
 
 def programs(options: Namespace) -> list[Row]:
-    """Programs of one thread, of pyperformance: the quickest of some values."""
-    values = 1 if options.quick else 10
+    """Programs of one thread, of pyperformance."""
+    place = own_pyperformance.installed(BUILD / "site")
+    values, loops = (1, 1) if options.quick else (10, None)
 
     def one(name: str) -> Row:
-        script = (
-            BUILD / "site" / "pyperformance" / "data-files" / "benchmarks" / f"bm_{name}" / "run_benchmark.py"
-        )
-        loops = 1 if options.quick else PROGRAMS[name]
-
         def measure(mode: str) -> FIGURES:
-            way = AGAIN[mode]
-            with packages(), tempfile.TemporaryDirectory() as directory:
-                out = Path(directory) / "values.json"
-                command = [*way.command, way.python, script, "--worker", "--warmups=1", f"--values={values}"]
-                subprocess.run(
-                    [*command, f"--loops={loops}", "-o", out], stdout=subprocess.DEVNULL, check=True
-                )
-                [benchmark] = json.loads(out.read_text())["benchmarks"]
-            return {"seconds": min(benchmark["runs"][0]["values"])}
+            with packages():
+                return {"seconds": own_pyperformance.quickest(name, place, AGAIN[mode], values, loops)}
 
         return Row(name, measure, list(AGAIN))
 

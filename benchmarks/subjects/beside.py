@@ -193,17 +193,13 @@ def main() -> None:
     else:
         callers = Callers(kinds)
         read, stop = callers.read, callers.stop
-    subject.say(kinds=list(KINDS))
+    subject.say()
     time.sleep(0.2)  # until they are under way
     began, before = read()
     took = compute(subject.SETTINGS["steps"], subject.SETTINGS["frames"])
     ended, calls = read()
     stop()
-    subject.say(**{
-        "computation, s": sum(took),
-        "longest part, s": max(took),
-        "calls/s": (calls - before) / (ended - began),
-    })  # fmt: skip
+    subject.say(computation_s=sum(took), longest_s=max(took), calls_per_s=(calls - before) / (ended - began))
 
 
 subject.set_switch_interval()

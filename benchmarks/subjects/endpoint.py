@@ -1,9 +1,9 @@
-"""A program whose endpoint is asked: python endpoint.py SITUATION SECONDS; one JSON line at the end.
+"""A program whose endpoint is asked. Settings: situation, seconds. Prints what was seen.
 
-Situations: it is asked for /metrics ten times a second while a C call keeps the GIL (``C call``), while eight
+Situations: it is asked for /metrics ten times a second while a C call keeps the GIL (``c-call``), while eight
 threads compute (``convoy``), while eight drop the GIL every few microseconds (``quick``), while a thousand
-wait for a condition and two compute (``1,000 threads``), and while two compute and one forks, or starts
-programs, all the time (``fork``, ``exec``).
+wait for a condition and two compute (``threads``), and while two compute and one forks, or starts programs,
+all the time (``fork``, ``exec``).
 """
 
 import ctypes
@@ -12,7 +12,8 @@ import os
 import subprocess
 import sys
 import threading
-import time
+
+import subject
 
 import fairlead.gil
 
@@ -67,20 +68,20 @@ def scraper(server: fairlead.gil.Server, seconds: float) -> subprocess.Popen[byt
 
 
 def answers(process: subprocess.Popen[bytes]) -> dict[str, float]:
-    """``with cores``: without the time in which the client, or the endpoint's thread, waited for a core."""
+    """``with_cores_s``: without the time in which the client, or the endpoint's thread, waited for a core."""
     times, given = map(sorted, json.loads(process.communicate()[0]))
     return {
-        "median ms": times[len(times) // 2] * 1e3,
-        "worst ms": times[-1] * 1e3,
-        "worst ms, with cores": given[-1] * 1e3,
+        "median_s": times[len(times) // 2],
+        "worst_s": times[-1],
+        "with_cores_s": given[-1],
     }
 
 
 def situation(name: str, seconds: float) -> dict[str, float]:
     with fairlead.gil.serve("0", stalled_after=1) as server:
         stop = threading.Event()
-        waiting = 1000 if name == "1,000 threads" else 0
-        computing = {"C call": 0, "convoy": 8, "quick": 0}.get(name, 2)
+        waiting = 1000 if name == "threads" else 0
+        computing = {"c-call": 0, "convoy": 8, "quick": 0}.get(name, 2)
         dropping = 8 if name == "quick" else 0
 
         def compute() -> None:
@@ -110,7 +111,7 @@ def situation(name: str, seconds: float) -> dict[str, float]:
         for thread in threads:
             thread.start()
         asked = scraper(server, seconds)
-        if name == "C call":
+        if name == "c-call":
             ctypes.PyDLL(None).usleep(round((seconds + 0.2) * 1e6))  # keeps the GIL
         else:
             asked.wait()
@@ -121,12 +122,4 @@ def situation(name: str, seconds: float) -> dict[str, float]:
     return figures
 
 
-def main() -> None:
-    name, seconds = sys.argv[1], float(sys.argv[2])
-    begun = time.perf_counter()
-    figures = situation(name, seconds)
-    print(json.dumps({**figures, "took s": time.perf_counter() - begun}))
-
-
-if __name__ == "__main__":
-    main()
+subject.say(**situation(subject.SETTINGS["situation"], subject.SETTINGS["seconds"]))

@@ -1,7 +1,7 @@
 """Threads that give the GIL up often, beside one that computes; how long the longest of them had to wait.
 
-Settings: kind (yielding, workers, locked), seconds, seed, steps_per_ms. Prints a line when the measurement
-begins, and then what was seen; times are in milliseconds.
+Settings: kind (yielding, workers, locked), seconds, steps_per_ms. Prints a line when the measurement begins,
+and then what was seen. Arrivals are at random, and the same each time.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ def compute(ms: float) -> None:
 
 def figures(took: list[float]) -> dict[str, float]:
     took.sort()
-    parts = {"p50, ms": 0.5, "p99, ms": 0.99, "max, ms": 1.0}
-    found = {name: took[min(len(took) - 1, int(len(took) * part))] * 1e3 for name, part in parts.items()}
-    return {**found, "calls/s": len(took) / SECONDS}
+    parts = {"median_s": 0.5, "p99_s": 0.99, "longest_s": 1.0}
+    found = {name: took[min(len(took) - 1, int(len(took) * part))] for name, part in parts.items()}
+    return {**found, "calls_per_s": len(took) / SECONDS}
 
 
 def arrivals(seed: int, rate: float) -> Iterator[float]:
     """The instants, at random, at which something is due: returns at each, or later. The first is now."""
-    chance = random.Random(subject.SETTINGS["seed"] * 1000 + seed)
+    chance = random.Random(seed)
     due = time.monotonic()
     end = due + SECONDS
     while due < end:

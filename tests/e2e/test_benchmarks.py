@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -33,13 +32,7 @@ WAYS = {"stock", "interval", "fairlead"}
 LONG = [
     ("gil_echo.py", "", WAYS | {"floor 0.3", "process", "2 workers"}, "p99 us"),
     ("gil_open_loop.py", "", WAYS | {"2 workers"}, "requests/s"),
-    ("gil_stalls.py", "", WAYS, "max, ms"),
-    ("gil_handing.py", "", WAYS, "hops/s"),
-    ("gil_beside.py", "--kinds nap+stat --recorded", WAYS | {"recorded"}, "calls/s"),
     ("gil_servers.py", "--only asyncio", WAYS | {"alone", "priority io", "2 workers"}, "p99 us"),
-    ("gil_squares.py", "--squares mutex", WAYS, "seconds"),
-    ("gil_cpu_threads.py", "--threads 2 --work json", WAYS, "CPU s"),
-    ("gil_endpoint.py", "", {"C call", "convoy", "1,000 threads"}, "worst ms"),
 ]
 
 
@@ -97,17 +90,6 @@ def test_each_way_of_each_own_experiment_gives_a_sample(
     assert metrics.keys() <= {metric.name for metric in case.subject.metrics}
     for claim in case.claims:
         assert {claim.metric, claim.over_metric} - {""} <= {metric.name for metric in case.subject.metrics}
-
-
-def test_benchmark_of_pyperformance_says_what_it_lacks_or_measures(tmp_path: Path) -> None:
-    if find_spec("pyperformance") is not None:
-        path = tmp_path / "samples.json"
-        ran("gil_pyperformance.py", "--quick", "--json", path, "--only", "json_dumps")
-        assert {one["mode"] for one in json.loads(path.read_text())["samples"]} == {"stock", "fairlead"}
-        return
-    done = python(BENCHMARKS / "gil_pyperformance.py")
-    assert done.returncode == 2
-    assert "pyperformance is not installed: pip install --group bench" in done.stderr
 
 
 def test_corpus_is_judged_program_by_program_and_judged_again_from_its_recordings(tmp_path: Path) -> None:

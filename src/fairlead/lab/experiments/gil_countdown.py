@@ -34,6 +34,15 @@ EXPERIMENT = {
             "main": False,
         },
         {
+            "topic": "counting, scheduled",
+            "of": {"interval_ms": 5, "scheduler": "interactive"},
+            "over": {"interval_ms": 5, "scheduler": "off"},
+            "more_than": 1.02,
+            "says": "{n} threads count down more slowly with the GIL scheduled",
+            "otherwise": "{n} threads count down no more slowly with the GIL scheduled",
+            "main": False,
+        },
+        {
             "topic": "counting, switch 10 us",
             "of": {"interval_ms": 0.01, "n": 2},
             "over": {"interval_ms": 5, "n": 2},

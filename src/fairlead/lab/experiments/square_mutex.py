@@ -38,6 +38,15 @@ EXPERIMENT = {
             "main": False,
         },
         {
+            "topic": "passes, scheduled",
+            "kind": "exponent",
+            "of": {"work": "sleep0", "scheduler": "interactive"},
+            "more_than": 1.15,
+            "says": "passing a lock, GIL scheduled: time grows faster than n^1.15",
+            "otherwise": "passing a lock, GIL scheduled: time grows no faster than n^1.15",
+            "main": False,
+        },
+        {
             "topic": "passing, none runs on",
             "kind": "exponent",
             "of": {"work": "stop"},

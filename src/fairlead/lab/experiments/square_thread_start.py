@@ -40,6 +40,15 @@ EXPERIMENT = {
             "main": False,
         },
         {
+            "topic": "starts, scheduled",
+            "kind": "exponent",
+            "of": {"work": "sleep0", "scheduler": "interactive"},
+            "more_than": 1.15,
+            "says": "starting threads, GIL scheduled: time grows faster than n^1.15",
+            "otherwise": "starting threads, GIL scheduled: time grows no faster than n^1.15",
+            "main": False,
+        },
+        {
             "topic": "starting, none runs on",
             "kind": "exponent",
             "of": {"work": "stop"},
