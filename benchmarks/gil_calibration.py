@@ -2,7 +2,7 @@
 
     python benchmarks/gil_calibration.py [--rounds 1] [--seconds 4] [--simulated 20] [--cells]
 
-Twenty cells: a threaded server whose requests arrive at random (mixed.py), beside no, one or four
+Twenty cells: a threaded server whose requests arrive at random (arrivals.py), beside no, one or four
 computing threads. Each is measured under stock CPython, under `sys.setswitchinterval(.0005)` and under
 `fairlead run`, and simulated in the same three ways. Prints how well the
 predictions hold; with `--cells` every figure.
@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from statistics import geometric_mean, median
 from typing import Any
 
+import arrivals
 from load import Requests
-from mixed import figures, requests_of
-from processes import FIGURES, SWITCH_INTERVAL_S, ways
+from processes import FIGURES, SWITCH_INTERVAL_S, steps_per_ms, ways
 
 from fairlead.gil import simulation as sim
 from fairlead.lab.isolation.other_load import Meter
@@ -61,7 +61,8 @@ class Cell:
 
     @property
     def requests(self) -> list[Requests]:
-        return requests_of(self.mixture, self.load)
+        parts = dict(map(float, one.split("=")) for one in self.mixture.split(","))
+        return arrivals.requests_of(parts, self.load)
 
     def __str__(self) -> str:
         return f"{self.mixture} ms, load {self.load:g}, {self.cpu_threads} CPU threads"
@@ -124,7 +125,7 @@ def simulated(one: Cell, mode: str, kinds: dict[str, float], options: Any) -> si
 
 
 def predicted(one: Cell, mode: str, kinds: dict[str, float], options: Any) -> dict[str, float]:
-    """The figures of mixed.py, simulated."""
+    """The figures of arrivals.py, simulated."""
     ran = simulated(one, mode, kinds, options)
     found: dict[str, float] = {}
     slowdowns, requests = 0.0, 0
@@ -212,17 +213,12 @@ def measured(cells: list[Cell], options: Any) -> Samples:
     samples: Samples = {}
     meter, other = Meter(), []
     for number, one in itertools.product(range(options.rounds), cells):
+        rate = steps_per_ms()
         for mode, way in ways().items():
             meter.begin()
-            samples.setdefault((one, mode), []).append(
-                figures(
-                    way,
-                    one.requests,
-                    one.cpu_threads,
-                    seconds=options.seconds,
-                    seed=options.seed + number,
-                )
-            )
+            how = {"cpu_threads": one.cpu_threads, "rate": rate, "seconds": options.seconds}
+            found = arrivals.measured(way, one.requests, **how, seed=options.seed + number)
+            samples.setdefault((one, mode), []).append(found)
             other.append(meter.end() or 0.0)
     print(
         f"{platform.python_implementation()} {platform.python_version()}, rounds: {options.rounds}; other"

@@ -247,12 +247,3 @@ def _report(row: Row, samples: list[Sample]) -> None:
         if values:
             what = f"{target.mode}: {target.figure}" + target.reference()
             print(f"  {target.verdict(values):<6} {what:<40} {spread(values)}   must be {target}")
-
-
-def instead(options: argparse.Namespace) -> dict[str, Way]:
-    """What one does instead of scheduling the GIL: a second process of the whole program on the same socket,
-    as `gunicorn -w 2` starts it; and an interpreter without a GIL, if one is named."""
-    modes = {"2 workers": Way(settings={"workers": 2})}
-    if options.free_threaded:
-        modes["free-threaded"] = Way(python=options.free_threaded)
-    return modes

@@ -8,10 +8,23 @@ import asyncio
 import importlib
 import re
 import resource
+import subprocess
 import threading
 import time
+from dataclasses import replace
 
 import probe
+import processes
+
+FLOOR = 0.3
+WAYS = {
+    **processes.ways(),
+    f"floor {FLOOR}": processes.scheduled("--cpu-share", str(FLOOR)),
+    "priority io": replace(processes.scheduled(), settings={"priority": "io"}),
+    "2 workers": processes.Way(settings={"workers": 2}),  # as `gunicorn -w 2` starts it
+}
+"""How a measured program is started; what is called otherwise has stock CPython."""
+LACKS = "import importlib.util as u, sys; print(*(one for one in sys.argv[1:] if u.find_spec(one) is None))"
 
 
 def main(experiment, cases):
@@ -57,6 +70,25 @@ def made(by):
     name = re.match(r"\w+", by)[0]
     there = peer(name) if by.startswith(f"{name}.") else getattr(peer("fairlead.sync"), name)
     return eval(by if "(" in by else f"{by}()", {name: there})
+
+
+def way(by, *packages):
+    """How a program is started that needs these packages, on an interpreter that can run it."""
+    from fairlead.gil.observe.access import why_not
+    from fairlead.lab.catalogue import interpreters
+
+    found = WAYS.get(by, processes.STOCK)
+    if found.command and why_not() is not None:
+        raise probe.Skipped(str(why_not()))
+    if by == "free-threaded":
+        free = interpreters.free_threaded()
+        if free is None:
+            raise probe.Skipped("needs an interpreter without a GIL, as python3.14t on the PATH")
+        found = processes.Way(python=free.path)
+    lacks = subprocess.run([found.python, "-c", LACKS, *packages], capture_output=True, text=True, check=True)
+    if missing := lacks.stdout.strip():
+        raise probe.Skipped(f"needs {missing} in {found.python}: {found.python} -m pip install {missing}")
+    return found
 
 
 def ends(by, in_tasks=False, line=None):

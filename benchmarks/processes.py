@@ -133,9 +133,14 @@ def load(facts: Mapping[str, Any], **settings: Any) -> FIGURES:
     """Puts load on a server, which said these facts of itself, and says how it was answered, and what part of
     the time its CPU-bound threads worked meanwhile."""
     with subject("load", port=facts["port"], **settings) as (process, _):
-        if "work" not in facts:
-            return answer(process)
-        begin, done = time.monotonic(), work_seconds(facts)
-        figures = answer(process)
-        share = (work_seconds(facts) - done) / (time.monotonic() - begin)
-    return {**figures, "CPU share": share}
+        return watched(process, facts)
+
+
+def watched(process: subprocess.Popen[str], facts: Mapping[str, Any]) -> FIGURES:
+    """The next line that a program prints, which said these facts of itself; and what part of the time until
+    then its CPU-bound threads worked, if it has any."""
+    if "work" not in facts:
+        return answer(process)
+    begin, done = time.monotonic(), work_seconds(facts)
+    figures = answer(process)
+    return {**figures, "CPU share": (work_seconds(facts) - done) / (time.monotonic() - begin)}

@@ -29,11 +29,11 @@ from fairlead.lab.isolation.other_load import Meter
 
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tools"), str(DIRECTORY)]
 
-import own_pyperformance
-from keep import origin
-from mixed import figures, requests_of
-from processes import FIGURES, MachineShares, Way, answer, load, subject
-from regrtest import sources
+import arrivals  # noqa: E402
+import own_pyperformance  # noqa: E402
+from keep import origin  # noqa: E402
+from processes import FIGURES, MachineShares, Way, answer, load, steps_per_ms, subject  # noqa: E402
+from regrtest import sources  # noqa: E402
 
 SCHEDULED = FAIRLEAD / "bin"
 WAYS = {
@@ -84,11 +84,12 @@ def convoy(clients: int) -> Callable[[Namespace], list[Row]]:
 
 
 def open_loop(options: Namespace) -> list[Row]:
-    requests = requests_of("0.1=45,1=40,20=15", 0.5)
+    requests = arrivals.requests_of(arrivals.MIXTURE, 0.5)
 
     def one(cpu_threads: int) -> Row:
         def measure(way: Way) -> FIGURES:
-            return figures(way, requests, cpu_threads, seconds=1.5 * options.seconds, seed=1)
+            how = {"cpu_threads": cpu_threads, "rate": steps_per_ms(), "seconds": 1.5 * options.seconds}
+            return arrivals.measured(way, requests, **how, seed=1)
 
         return Row(f"load 0.5, {threads(cpu_threads)}", take(measure), MODES)
 

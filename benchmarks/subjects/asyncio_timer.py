@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 
 import subject
 
@@ -23,7 +24,7 @@ async def main() -> None:
         else:
             loop.call_at(now + PERIOD, called, now + PERIOD)
 
-    subject.spinners()
+    subject.say(**subject.spinners())
     called(loop.time())
     await done
     late.sort()
@@ -32,5 +33,5 @@ async def main() -> None:
 
 
 subject.set_switch_interval()
-subject.say()
 asyncio.run(main())
+sys.stdin.read()  # what its threads have computed is read from outside, while it lives

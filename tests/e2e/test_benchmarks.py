@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -28,31 +28,6 @@ def ran(script: str, *arguments: object, cwd: Path | None = None) -> str:
     return done.stdout
 
 
-WAYS = {"stock", "interval", "fairlead"}
-LONG = [
-    ("gil_echo.py", "", WAYS | {"floor 0.3", "process", "2 workers"}, "p99 us"),
-    ("gil_open_loop.py", "", WAYS | {"2 workers"}, "requests/s"),
-    ("gil_servers.py", "--only asyncio", WAYS | {"alone", "priority io", "2 workers"}, "p99 us"),
-]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("script", "arguments", "modes", "figure"), LONG)
-def test_benchmark_measures_every_row_in_every_mode(
-    tmp_path: Path, script: str, arguments: str, modes: set[str], figure: str
-) -> None:
-    shown = ran(script, "--quick", "--json", tmp_path / "samples.json", *shlex.split(arguments))
-    found = json.loads((tmp_path / "samples.json").read_text())["samples"]
-    rows = {sample["row"] for sample in found}
-    measured = {sample["mode"] for sample in found}
-    assert modes <= measured, "peers that are installed come on top"
-    pairs = {(sample["row"], sample["mode"]) for sample in found}
-    assert pairs == {(row, mode) for row in rows for mode in measured}
-    assert all(sample["figures"][figure] != 0 for sample in found)
-    assert all(row in shown for row in rows)
-    assert any(word in shown for word in ("  met ", "  MISSED ", "  open ", ": met", ": MISSED"))
-
-
 @pytest.mark.long
 def test_calibration_compares_each_way_and_each_rival() -> None:
     shown = ran("gil_calibration.py", "--quick")
@@ -72,15 +47,20 @@ def own_ways() -> Iterator[ParameterSet]:
                 marks = [pytest.mark.long]
 
 
+def sample(case: registry.Experiment, way: dict[str, object], **variables: str) -> dict[str, Any]:
+    environment = subprocess_runner.clean_environment(free_threaded=False) | variables
+    environment["PYTHONPATH"] = str(registry.DIRECTORY)
+    params = {name: parameter.value("quick") for name, parameter in case.parameters.items()} | way
+    done = python(case.path, json.dumps({**params, "n": case.sizes["quick"][0]}), env=environment)
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
 @pytest.mark.parametrize(("case", "way"), list(own_ways()))
 def test_each_way_of_each_own_experiment_gives_a_sample(
     case: registry.Experiment, way: dict[str, object]
 ) -> None:
-    environment = subprocess_runner.clean_environment(free_threaded=False)
-    environment["PYTHONPATH"] = str(registry.DIRECTORY)
-    params = {name: parameter.value("quick") for name, parameter in case.parameters.items()} | way
-    done = python(case.path, json.dumps({**params, "n": case.sizes["quick"][0]}), env=environment)
-    result = json.loads(done.stdout)
+    result = sample(case, way)
     if "skipped" in result:
         assert result["skipped"]
         return
@@ -90,6 +70,17 @@ def test_each_way_of_each_own_experiment_gives_a_sample(
     assert metrics.keys() <= {metric.name for metric in case.subject.metrics}
     for claim in case.claims:
         assert {claim.metric, claim.over_metric} - {""} <= {metric.name for metric in case.subject.metrics}
+
+
+@pytest.mark.parametrize(
+    ("way", "reason"), [("free-threaded", "an interpreter without a GIL"), ("go", "Go's compiler")]
+)
+def test_way_that_this_machine_does_not_have_is_skipped_with_the_reason(
+    tmp_path: Path, way: str, reason: str
+) -> None:
+    echo = registry.load(BENCHMARKS / "own_servers.py").cases["echo-1-1"]
+    result = sample(echo, {"by": way}, PATH=str(tmp_path), HOME=str(tmp_path))
+    assert result["skipped"].startswith(f"needs {reason}")
 
 
 def test_corpus_is_judged_program_by_program_and_judged_again_from_its_recordings(tmp_path: Path) -> None:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from textwrap import wrap
 
 PICTURE = Path(__file__).parents[2] / "docs" / "images" / "claims.svg"
 ABOUT = (
-    "Two cores, medians [least to most]; shorter is better. "
+    "Two cores, medians [least to most], or how many times fairlead's [99 % interval]; shorter is better. "
     "benchmarks/results has machine, date and commit of each."
 )
 WIDTH, LABEL, LONGEST = 980, 196, 130
@@ -34,7 +34,6 @@ SHOWN = {
     "stock": "stock CPython",
     "interval": "switch interval of 0.5 ms",
     "fairlead": "fairlead run",
-    "alone": "without the computing thread",
     "2 workers": "two worker processes",
     "free-threaded": "CPython without a GIL",
     "C call": "in a C call that keeps the GIL",
@@ -45,23 +44,27 @@ SHOWN = {
     "exec": "starts programs all the time",
 }
 """What the benchmarks' modes are called here; others go by their own names."""
+AGAINST = {"stock": "stock", "interval": "interval", "2 workers": "2 workers", "free-threaded": "no GIL"}
+"""What is compared with `fairlead run`, and how the topics of these claims end."""
+UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence, and the row of a results file that shows it."""
+    """A sentence, and what of a results file shows it: claims of a run of the lab, or a row of a table."""
 
     text: str
     what: str
     """what the bars are, without the unit"""
     file: str
-    block: str
-    """the heading of the figures in the file"""
-    row: str
-    """its row; "" where each line of the block has one figure"""
     unit: str
-    scale: float = 1.0
-    """how many of the file's units are one of `unit`"""
+    topics: dict[str, str] = field(default_factory=dict)
+    """of each bar but ours, the claim with its time and then ours; the first must be settled"""
+    ours: str = "fairlead"
+    block: str = ""
+    """the heading of the figures in the file"""
+    row: str = ""
+    """its row"""
     more: str = "explanation/measured.html"
 
 
@@ -69,26 +72,22 @@ class Claim:
 class Bar:
     name: str
     median: float
-    least: float
-    most: float
+    spread: str
 
 
 CLAIMS = (
     Claim(
         text="A server answers sooner beside a thread that computes",
         what="Starlette under uvicorn, 4 clients, 1 computing thread: 99th percentile of the answers",
-        file="gil_servers.txt",
-        block="Starlette under uvicorn, synchronous endpoint, 1 CPU threads, 4 clients",
-        row="p99 us",
+        file="own_servers.txt",
+        topics={name: f"uvicorn, {end}" for name, end in AGAINST.items()},
         unit="ms",
-        scale=1000,
     ),
     Claim(
         text="Short requests wait less for long ones",
         what="requests of 0.1, 1 and 20 ms, 1 computing thread: 99th percentile of those of 1 ms",
-        file="gil_open_loop.txt",
-        block="load 0.5, 1 CPU threads, 0 foreign processes",
-        row="1 ms p99, ms",
+        file="own_arrivals.txt",
+        topics={name: f"mixed-50-1, {end}" for name, end in AGAINST.items()},
         unit="ms",
     ),
     Claim(
@@ -102,9 +101,9 @@ CLAIMS = (
     Claim(
         text="One lock for threads and tasks costs less than a lock for tasks alone",
         what="async with, in a task, when the lock is free",
-        file="sync_pair.txt",
-        block="async lock, async with",
-        row="",
+        file="own_pair.txt",
+        topics={"asyncio.Lock": "async with Lock", "aiologic.Lock": "async with aiologic's"},
+        ours="fairlead Lock",
         unit="ns",
         more="explanation/compared.html",
     ),
@@ -125,24 +124,42 @@ def number(text: str) -> float:
 
 
 def bars(claim: Claim) -> list[Bar]:
-    """The claim's figures. The heading is that of the whole line: one with a mark of noise is another."""
-    lines = (RESULTS / claim.file).read_text(encoding="utf-8").splitlines()
+    """The claim's figures."""
+    text = (RESULTS / claim.file).read_text(encoding="utf-8")
+    return of_claims(claim, text) if claim.topics else of_row(claim, text.splitlines())
+
+
+def of_claims(claim: Claim, text: str) -> list[Bar]:
+    """Of lines such as "settled  async with Lock  x3.22 [3.01, 3.44]  524 ns / 163 ns"."""
+    figures = r"(x[\d.]+(?: \[[^]]+\]| or x[\d.]+)?) +([\d.]+) (\w+) / ([\d.]+) (\w+)"
+    drawn, ours = [], 0.0
+    for name, topic in claim.topics.items():
+        found = re.search(rf"^(\w+) +{re.escape(topic)} +{figures}", text, re.MULTILINE)
+        assert found is not None, f"{claim.file}: no claim {topic}"
+        verdict, ratio = found[1], found[2]
+        times = [float(found[at]) * UNITS[found[at + 1]] / UNITS[claim.unit] for at in (3, 5)]
+        if not drawn and verdict == "open":
+            raise ValueError(f"{claim.file}: {topic} is open")
+        ours = ours or times[1]
+        drawn.append(Bar(name, times[0], f" {ratio}"))
+    return [*drawn, Bar(claim.ours, ours, "")]
+
+
+def of_row(claim: Claim, lines: list[str]) -> list[Bar]:
+    """Of a row of a table. Its heading is that of the whole line: one with a mark of noise is another."""
     start = lines.index(claim.block) + 1
     end = next((n for n in range(start, len(lines)) if not lines[n]), len(lines))
     rows = [re.split(r" {2,}", line.strip()) for line in lines[start:end]]
-    if not claim.row:  # name, figure, ratio (least to most): of these the figure has no range
-        found = [(name, *[number(figure.removesuffix(f" {claim.unit}"))] * 3) for name, figure, *_ in rows]
-    else:
-        cells = next(cells for label, *cells in rows if label == claim.row)
-        matches = [re.fullmatch(r"(.+) ([\d.,]+) \[([\d.,]+)\.\.([\d.,]+)\]", cell) for cell in cells]
-        found = [(m[1], number(m[2]), number(m[3]), number(m[4])) for m in matches if m is not None]
-        assert len(found) == len(cells), f"{claim.file}: {cells}"
-    return [Bar(name, *(figure / claim.scale for figure in figures)) for name, *figures in found]
+    cells = next(cells for label, *cells in rows if label == claim.row)
+    matches = [re.fullmatch(r"(.+) ([\d.,]+) \[([\d.,]+)\.\.([\d.,]+)\]", cell) for cell in cells]
+    found = [(m[1], *map(number, m.groups()[1:])) for m in matches if m is not None]
+    assert len(found) == len(cells), f"{claim.file}: {cells}"
+    return [Bar(name, median, f" [{short(low)} to {short(high)}]") for name, median, low, high in found]
 
 
 def interpreter(claim: Claim) -> str:
     text = (RESULTS / claim.file).read_text(encoding="utf-8")
-    found = re.search(r"^c?python ([\d.]+)", text, re.MULTILINE | re.IGNORECASE)
+    found = re.search(r"Python (\d[\d.]*\w*)", text)
     assert found is not None, claim.file
     return f"CPython {found[1]}"
 
@@ -175,7 +192,7 @@ def rows(claim: Claim) -> list[Row]:
             length=bar.median / longest,
             ours=not compared or bar.name.startswith("fairlead"),
             text=f"{short(bar.median)} {claim.unit}",
-            spread="" if bar.least == bar.most else f" [{short(bar.least)} to {short(bar.most)}]",
+            spread=bar.spread,
         )
         for bar in drawn
     ]

@@ -23,7 +23,7 @@ from fairlead.lab.run.questions import Question
 from fairlead.lab.run.sampling import PlannedCell
 from fairlead.record.sample import Sample
 from fairlead.record.summary import Claim, Summary
-from fairlead.report.common import names
+from fairlead.report.common import names, words
 from fairlead.report.summary import claims, csv, html, json, sections, text
 from fairlead.report.summary.pictures import bar_charts
 
@@ -135,6 +135,13 @@ def test_best_way_has_the_least_processor_time_of_those_as_fast_and_right_answer
     ranking = next(one for one in summary.rankings if one.group == "party.fib")
     standings = {p.case: p.standing for p in ranking.places}
     assert (standings["futures"], standings["processes-fork"]) == ("wrong", "best")
+
+
+def test_ranking_is_named_by_what_n_counts(summary: Summary) -> None:
+    ranking = next(one for one in summary.rankings if one.group == "models.io")
+    subject = replace(summary.subjects[0], size_name="round trips")
+    named = words.ranking(ranking, subject, names.Roster(summary.series))
+    assert named.startswith("models.io, 30 round trips, CPython 3.13")
 
 
 def test_processes_that_are_as_fast_as_threads_and_dearer_are_two_claims() -> None:

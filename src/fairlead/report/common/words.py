@@ -117,11 +117,11 @@ def way(place: Place, subjects: Mapping[str, Subject]) -> str:
     return names.clean(behind or place.case.removeprefix("free-threaded "))
 
 
-def ranking(ranking: Ranking, roster: names.Roster) -> str:
-    """ "models.io, 30 tasks, CPython 3.13.0": what is ranked."""
+def ranking(ranking: Ranking, subject: Subject, roster: names.Roster) -> str:
+    """ "models.io, 30 tasks, CPython 3.13.0": what is ranked, of the subject of one of its ways."""
     first = ranking.places[0].series
     where = ", ".join(filter(None, (roster.of(first).label, names.clean(ranking.label))))
-    return f"{names.clean(ranking.group)}, {ranking.n} tasks, {where}"
+    return f"{names.clean(ranking.group)}, {ranking.n} {names.clean(subject.size_name)}, {where}"
 
 
 def further(subject: Subject, cells: Iterable[Cell]) -> list[Metric]:

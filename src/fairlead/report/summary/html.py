@@ -265,7 +265,7 @@ def _ranking(ranking: Ranking, subjects: dict[str, Subject], roster: names.Roste
     subject = subjects[ranking.places[0].series.experiment]
     further = words.further(subject, [place.cell for place in ranking.places])
     return {
-        "title": words.ranking(ranking, roster),
+        "title": words.ranking(ranking, subject, roster),
         "pictures": bar_charts.pictures(ranking, subjects),
         "took": words.took(subject),
         "further": [names.clean(metric.title) for metric in further],

@@ -209,7 +209,7 @@ def _battle(page: console.Page, trace: GilTrace) -> None:
 
 
 def _ranking(page: console.Page, topic: sections.Topic, ranking: Ranking, roster: names.Roster) -> None:
-    page.line(words.ranking(ranking, roster), indent=2)
+    page.line(words.ranking(ranking, topic.subject, roster), indent=2)
     further = words.further(topic.subject, [place.cell for place in ranking.places])
     compared = any(metric.name == "speed_up" for metric in further)
     heads = [names.clean(metric.title) for metric in further if metric.name not in _SAID]
