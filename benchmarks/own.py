@@ -74,12 +74,11 @@ def made(by):
 
 def way(by, *packages):
     """How a program is started that needs these packages, on an interpreter that can run it."""
-    from fairlead.gil.observe.access import why_not
     from fairlead.lab.catalogue import interpreters
 
     found = WAYS.get(by, processes.STOCK)
-    if found.command and why_not() is not None:
-        raise probe.Skipped(str(why_not()))
+    if found.command:
+        gil()
     if by == "free-threaded":
         free = interpreters.free_threaded()
         if free is None:

@@ -65,7 +65,6 @@ from importlib.machinery import PathFinder  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 import own  # noqa: E402
-import probe  # noqa: E402
 
 LOOPS = {
     "nbody": 2, "richards": 3, "deltablue": 30, "float": 2, "hexiom": 20, "raytrace": 1, "pyflate": 1,
@@ -79,7 +78,7 @@ ARGUMENTS = {"pickle": ["pickle"], "logging": ["simple"]}
 def installed(packages=None):
     """Where pyperformance's programs are: this interpreter's, or those of a directory of packages."""
     spec = PathFinder.find_spec("pyperformance", packages and [str(packages)])
-    return spec and Path(spec.origin).parent / "data-files" / "benchmarks"
+    return Path(spec.origin).parent / "data-files" / "benchmarks"
 
 
 def quickest(name, programs, way, values, loops=None):
@@ -100,10 +99,8 @@ def quickest(name, programs, way, values, loops=None):
 
 
 def loop(name, by, n):
-    programs = installed()
-    if programs is None:
-        raise probe.Skipped("needs pyperformance in this interpreter: pip install --group bench")
-    return {"loop_s": quickest(name, programs, own.way(by), n)}
+    way = own.way(by, "pyperformance")
+    return {"loop_s": quickest(name, installed(), way, n)}
 
 
 if __name__ == "__main__":
