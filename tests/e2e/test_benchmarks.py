@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from _pytest.mark import ParameterSet
-from commands import python
+from commands import python, sample
 
 from fairlead.gil.observe.access import why_not
 from fairlead.lab.catalogue import registry
-from fairlead.lab.isolation import subprocess_runner
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -45,15 +42,6 @@ def own_ways() -> Iterator[ParameterSet]:
             for way in case.variants_for("quick"):
                 yield pytest.param(case, way.params, id=f"{case.id} {way.label}", marks=marks)
                 marks = [pytest.mark.long]
-
-
-def sample(case: registry.Experiment, way: dict[str, object], **variables: str) -> dict[str, Any]:
-    environment = subprocess_runner.clean_environment(free_threaded=False) | variables
-    environment["PYTHONPATH"] = str(registry.DIRECTORY)
-    params = {name: parameter.value("quick") for name, parameter in case.parameters.items()} | way
-    done = python(case.path, json.dumps({**params, "n": case.sizes["quick"][0]}), env=environment)
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
 
 
 @pytest.mark.parametrize(("case", "way"), list(own_ways()))

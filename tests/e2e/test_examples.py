@@ -6,21 +6,18 @@ left out.
 
 from __future__ import annotations
 
-import json
 import re
 import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from commands import python
+from commands import python, sample
 
 from fairlead.gil.observe.access import why_not
 from fairlead.lab.catalogue import registry
-from fairlead.lab.isolation import subprocess_runner
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS = runpy.run_path(str(EXAMPLES / "programs.py"))["PROGRAMS"]
@@ -32,18 +29,6 @@ pytestmark = [pytest.mark.once, pytest.mark.skipif(why_not() is not None, reason
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     return python(EXAMPLES / "run.py", *arguments, timeout=140)
-
-
-def sample(name: str, by: str, **variables: str) -> dict[str, Any]:
-    """What the lab gets of one sample of a second."""
-    environment = {**subprocess_runner.clean_environment(free_threaded=False), **variables}
-    environment["PYTHONPATH"] = str(registry.DIRECTORY)
-    done = python(
-        CASES[name].path, json.dumps({"case": name, "by": by, "n": 1}), env=environment, timeout=140
-    )
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
 
 
 def needs(name: str) -> None:
@@ -68,7 +53,7 @@ def test_programs_are_listed_and_what_one_lacks_is_named(tmp_path: Path) -> None
     assert done.returncode == 2
     assert "no such program: gunicorn-flusk" in done.stderr
     assert "gunicorn-flask" in done.stderr
-    found = sample("gunicorn-flask", "stock", XDG_CACHE_HOME=str(tmp_path))
+    found = sample(CASES["gunicorn-flask"], {"by": "stock"}, XDG_CACHE_HOME=str(tmp_path))
     command = f"{sys.executable} {EXAMPLES / 'run.py'} --install gunicorn-flask"
     assert found == {"skipped": f"its packages are not installed: {command}"}
 
@@ -79,7 +64,7 @@ def test_programs_are_listed_and_what_one_lacks_is_named(tmp_path: Path) -> None
 def test_program_answers_in_every_way(name: str) -> None:
     needs(name)
     for variant in CASES[name].variants_for("quick"):
-        answer = sample(name, variant.params["by"])
+        answer = sample(CASES[name], variant.params)
         assert answer.keys().isdisjoint({"skipped", "failed"}), answer
         found = answer["details"]["metrics"]
         assert found.keys() <= {metric.name for metric in CASES[name].subject.metrics}
