@@ -84,8 +84,8 @@ def way(by, *packages):
         if free is None:
             raise probe.Skipped("needs an interpreter without a GIL, as python3.14t on the PATH")
         found = processes.Way(python=free.path)
-    lacks = subprocess.run([found.python, "-c", LACKS, *packages], capture_output=True, text=True, check=True)
-    if missing := lacks.stdout.strip():
+    command = [found.python, "-c", LACKS, *packages]
+    if packages and (missing := subprocess.check_output(command, text=True).strip()):
         raise probe.Skipped(f"needs {missing} in {found.python}: {found.python} -m pip install {missing}")
     return found
 

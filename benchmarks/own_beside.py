@@ -1,7 +1,7 @@
 """How long does a computation take beside threads that leave the GIL for short calls, and what do they get?
 
-    fairlead lab run benchmarks/own_beside.py --budget 8m
-    fairlead lab run benchmarks/own_beside.py:redis --variant recorded --budget 30s
+    fairlead lab run benchmarks/own_beside.py --budget 5m -v
+    fairlead lab run benchmarks/own_beside.py:redis --variant stock --variant fairlead --beside 2 -v
 
 Recorded: by `fairlead record --policy interactive`, whose recording says for what part of its time the
 computation waited although no thread held the GIL.
@@ -57,15 +57,8 @@ EXPERIMENT = {
         "sqlite": "queries of SQLite",
         "redis": "questions to Redis",
         "nap": "sleeps of 1 ms",
-        "compress": "compressions of 8 kB",
-        "crc32": "checksums of 128 kB",
-        "socket": "8 kB through sockets",
-        "select": "calls of select",
-        "numpy": "sums of numpy",
         "stat-log": "os.stat and a log",
-        "sha-redis": "hashes and Redis",
         "three": "SQLite, a log and sleeps",
-        "four": "crc32, sockets, select and numpy",
         "chat": {
             "title": "two threads that mostly run Python code",
             "sizes": {"quick": [50], "standard": [100], "full": [400]},
@@ -101,9 +94,7 @@ from processes import Way, answer, steps_per_ms, subject  # noqa: E402
 
 KINDS = {
     "stat-log": ["stat", "log"],
-    "sha-redis": ["sha256", "redis"],
     "three": ["sqlite", "log", "nap"],
-    "four": ["crc32", "socket", "select", "numpy"],
     "chat": ["chat", "chat"],
     "frames": ["chat", "chat"],
 }
@@ -115,7 +106,7 @@ def computation(case, by, n):
     kinds = KINDS.get(case, [case])
     if "redis" in kinds and shutil.which("redis-server") is None:
         raise probe.Skipped("needs redis-server")
-    way = own.way(by, *{"numpy"}.intersection(kinds))
+    way = own.way(by)
     frames = n // FRAME_MS if case == "frames" else 1
     settings = {"kinds": kinds, "steps": round(n * steps_per_ms()), "frames": frames}
     if by == "recorded":

@@ -1,7 +1,7 @@
 """How soon does the endpoint answer while the program has no time?
 
-    fairlead lab run benchmarks/own_endpoint.py --budget 2m
-    fairlead lab run benchmarks/own_endpoint.py:threads --budget 1m --beside 4
+    fairlead lab run benchmarks/own_endpoint.py --budget 2m -v
+    fairlead lab run benchmarks/own_endpoint.py:threads --beside 4 --budget 30s -v
 
 What the endpoint costs is the question of own_observed.py.
 """

@@ -1,7 +1,7 @@
 """Do threads that hand work to each other do so as often as under stock CPython?
 
-    fairlead lab run benchmarks/own_handing.py --budget 4m
-    fairlead lab run benchmarks/own_handing.py:lock benchmarks/own_handing.py:queue --beside 2
+    fairlead lab run benchmarks/own_handing.py --budget 2m -v
+    fairlead lab run benchmarks/own_handing.py:lock benchmarks/own_handing.py:queue --beside 2 -v
 
 The programs are those of subjects/handing.py.
 """
@@ -14,8 +14,7 @@ EXPERIMENT = {
         "gain. A hop is there and back, through one other thread or through three; of threads that take "
         "turns, a turn. Beside a thread that computes, each of them has to get the GIL from it."
     ),
-    "size_name": "seconds",
-    "smallest": 1,
+    "size_name": "ms",
     "growth": False,
     "ways": "by",
     "base": "stock",
@@ -44,7 +43,6 @@ EXPERIMENT = {
     "cases": {
         "lock": "two threads, with a lock each",
         "queue": "two threads, with a queue.Queue each",
-        "submit": "submit().result() of an executor with one thread",
         "pipeline": "three threads, with a queue before each",
         "full": "a queue with room for one item",
         "semaphore": "16 threads that take turns with a semaphore",
@@ -68,7 +66,7 @@ EXPERIMENT = {
             ],
         },
     },
-    "sizes": {"quick": [1], "standard": [1], "full": [2]},
+    "sizes": {"quick": [300], "standard": [500], "full": [2000]},
     "timeout_s": 60,
     "pythons": ">=3.11",
     "needs": ["fairlead"],
@@ -82,7 +80,7 @@ from processes import subject, watched  # noqa: E402
 
 def hop(case, by, n):
     kind, _, beside = case.partition("-")
-    settings = {"kind": kind, "seconds": n, "cpu_threads": int(beside != "")}
+    settings = {"kind": kind, "seconds": n / 1000, "cpu_threads": int(beside != "")}
     with subject("handing", own.way(by), **settings) as (process, facts):
         figures = watched(process, facts)
     return {"computing_share": figures.pop("CPU share"), **figures} if beside else figures

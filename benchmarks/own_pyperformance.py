@@ -1,7 +1,7 @@
 """Does scheduling cost programs of one thread anything? A part of pyperformance, stock and `fairlead run`.
 
-    fairlead lab run benchmarks/own_pyperformance.py --budget 4m
-    fairlead lab run benchmarks/own_pyperformance.py:sqlite_synth --budget 30s
+    fairlead lab run benchmarks/own_pyperformance.py --quick --budget 2m -v
+    fairlead lab run benchmarks/own_pyperformance.py:sqlite_synth --budget 30s -v
 
 The programs are those of the package pyperformance (dependency group `bench`) that need nothing else.
 """
@@ -50,7 +50,7 @@ EXPERIMENT = {
         "coroutines": "coroutines",
         "logging": "lines of a log",
     },
-    "sizes": {"quick": [1], "standard": [5], "full": [5]},
+    "sizes": {"quick": [1], "standard": [3], "full": [5]},
     "timeout_s": 300,
     "pythons": ">=3.11",
     "needs": ["fairlead"],

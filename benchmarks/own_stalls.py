@@ -1,7 +1,7 @@
 """How long does a thread that gives the GIL up often wait to get it back, at the worst?
 
-    fairlead lab run benchmarks/own_stalls.py --budget 2m
-    fairlead lab run benchmarks/own_stalls.py --budget 2m --beside 2
+    fairlead lab run benchmarks/own_stalls.py --budget 2m -v
+    fairlead lab run benchmarks/own_stalls.py --beside 2 --budget 2m -v
 
 Programs of the standard library only (subjects/stalls.py), each beside one thread that computes.
 """

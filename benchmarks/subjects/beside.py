@@ -11,14 +11,12 @@ import hashlib
 import logging
 import multiprocessing
 import os
-import select
 import socket
 import sqlite3
 import subprocess
 import tempfile
 import threading
 import time
-import zlib
 from collections.abc import Callable
 from functools import partial
 
@@ -33,16 +31,6 @@ def digest() -> Call:
     return lambda: hashlib.sha256(data).digest()
 
 
-def compress() -> Call:
-    data = os.urandom(2_000) * 4
-    return lambda: zlib.compress(data, 1)
-
-
-def checksum() -> Call:
-    data = bytes(131_072)
-    return lambda: zlib.crc32(data)
-
-
 def log() -> Call:
     logger = logging.Logger("beside")
     logger.addHandler(logging.StreamHandler(tempfile.TemporaryFile("w")))  # noqa: SIM115
@@ -54,24 +42,6 @@ def database() -> Call:
     connection.execute("create table t (a)")
     connection.executemany("insert into t values (?)", [(i,) for i in range(200)])
     return lambda: connection.execute("select sum(a) from t where a > 3").fetchall()
-
-
-def pair() -> Call:
-    here, there = socket.socketpair()
-    data = bytes(8_192)
-
-    def send_and_receive() -> None:
-        here.send(data)
-        there.recv(len(data))
-
-    return send_and_receive
-
-
-def arrays() -> Call:
-    import numpy
-
-    values = numpy.arange(4_096.0)
-    return lambda: values * 2.0 + values
 
 
 def remote() -> Call:
@@ -110,14 +80,9 @@ def chat() -> Call:
 
 KINDS: dict[str, Callable[[], Call]] = {
     "sha256": digest,
-    "compress": compress,
-    "crc32": checksum,
     "stat": lambda: partial(os.stat, "/"),
     "log": log,
     "sqlite": database,
-    "socket": pair,
-    "select": lambda: lambda: select.select([], [], [], 0),
-    "numpy": arrays,
     "redis": remote,
     "nap": lambda: lambda: time.sleep(0.001),
     "chat": chat,

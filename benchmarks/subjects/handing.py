@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import subject
 from steps import count_to
@@ -68,11 +67,6 @@ def through(stages: int, work: Callable[[], object]) -> Callable[[], object]:
     return ask
 
 
-def submit() -> Callable[[], object]:
-    pool = ThreadPoolExecutor(1)
-    return lambda: pool.submit(int).result()
-
-
 def full() -> Callable[[], object]:
     """A queue with room for one item, which another thread takes."""
     line = queue.Queue[int](1)
@@ -119,7 +113,6 @@ def notify() -> Callable[[], object]:
 KINDS: dict[str, Callable[[], Callable[[], object]]] = {
     "lock": lock,
     "queue": lambda: through(1, lambda: None),
-    "submit": submit,
     "pipeline": lambda: through(3, lambda: count_to(STEPS)),
     "full": full,
     "semaphore": semaphore,

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from textwrap import wrap
 
 PICTURE = Path(__file__).parents[2] / "docs" / "images" / "claims.svg"
 ABOUT = (
-    "Two cores, medians [least to most], or how many times fairlead's [99 % interval]; shorter is better. "
+    "Two cores, medians, and how many times fairlead's or the aim's [99 % interval]; shorter is better. "
     "benchmarks/results has machine, date and commit of each."
 )
 WIDTH, LABEL, LONGEST = 980, 196, 130
@@ -36,10 +36,10 @@ SHOWN = {
     "fairlead": "fairlead run",
     "2 workers": "two worker processes",
     "free-threaded": "CPython without a GIL",
-    "C call": "in a C call that keeps the GIL",
+    "c-call": "in a C call that keeps the GIL",
     "convoy": "has a convoy",
     "quick": "drops the GIL all the time",
-    "1,000 threads": "has 1,000 threads",
+    "threads": "has 1,000 threads",
     "fork": "forks all the time",
     "exec": "starts programs all the time",
 }
@@ -51,20 +51,16 @@ UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence, and what of a results file shows it: claims of a run of the lab, or a row of a table."""
+    """A sentence, and the claims of a run of the lab that show it."""
 
     text: str
     what: str
     """what the bars are, without the unit"""
     file: str
     unit: str
-    topics: dict[str, str] = field(default_factory=dict)
+    topics: dict[str, str]
     """of each bar but ours, the claim with its time and then ours; the first must be settled"""
     ours: str = "fairlead"
-    block: str = ""
-    """the heading of the figures in the file"""
-    row: str = ""
-    """its row"""
     more: str = "explanation/measured.html"
 
 
@@ -93,9 +89,8 @@ CLAIMS = (
     Claim(
         text="Many threads start sooner",
         what="time to start 800 threads that compute",
-        file="gil_squares.txt",
-        block="thread_start, n = 800",
-        row="seconds",
+        file="square_scheduled.txt",
+        topics={"stock": "starts, GIL scheduled"},
         unit="s",
     ),
     Claim(
@@ -110,27 +105,18 @@ CLAIMS = (
     Claim(
         text="Liveness checks are answered while the process is busy",
         what="the slowest answer of the endpoint, of 10 a second, by what the process does",
-        file="gil_endpoint.txt",
-        block="answers, 10 a second",
-        row="worst ms",
+        file="own_endpoint.txt",
+        topics={name: name for name in ("c-call", "convoy", "quick", "threads", "fork", "exec")},
+        ours="the aim",
         unit="ms",
         more="reference/endpoint.html",
     ),
 )
 
 
-def number(text: str) -> float:
-    return float(text.replace(",", ""))
-
-
 def bars(claim: Claim) -> list[Bar]:
-    """The claim's figures."""
+    """The figures of lines such as "settled  async with Lock  x3.22 [3.01, 3.44]  524 ns / 163 ns"."""
     text = (RESULTS / claim.file).read_text(encoding="utf-8")
-    return of_claims(claim, text) if claim.topics else of_row(claim, text.splitlines())
-
-
-def of_claims(claim: Claim, text: str) -> list[Bar]:
-    """Of lines such as "settled  async with Lock  x3.22 [3.01, 3.44]  524 ns / 163 ns"."""
     figures = r"(x[\d.]+(?: \[[^]]+\]| or x[\d.]+)?) +([\d.]+) (\w+) / ([\d.]+) (\w+)"
     drawn, ours = [], 0.0
     for name, topic in claim.topics.items():
@@ -143,18 +129,6 @@ def of_claims(claim: Claim, text: str) -> list[Bar]:
         ours = ours or times[1]
         drawn.append(Bar(name, times[0], f" {ratio}"))
     return [*drawn, Bar(claim.ours, ours, "")]
-
-
-def of_row(claim: Claim, lines: list[str]) -> list[Bar]:
-    """Of a row of a table. Its heading is that of the whole line: one with a mark of noise is another."""
-    start = lines.index(claim.block) + 1
-    end = next((n for n in range(start, len(lines)) if not lines[n]), len(lines))
-    rows = [re.split(r" {2,}", line.strip()) for line in lines[start:end]]
-    cells = next(cells for label, *cells in rows if label == claim.row)
-    matches = [re.fullmatch(r"(.+) ([\d.,]+) \[([\d.,]+)\.\.([\d.,]+)\]", cell) for cell in cells]
-    found = [(m[1], *map(number, m.groups()[1:])) for m in matches if m is not None]
-    assert len(found) == len(cells), f"{claim.file}: {cells}"
-    return [Bar(name, median, f" [{short(low)} to {short(high)}]") for name, median, low, high in found]
 
 
 def interpreter(claim: Claim) -> str:
