@@ -54,7 +54,7 @@ EXPERIMENT = {
         "cpu-1": "a thread that computes",
         "cpu-4": "a program of four threads that compute",
     },
-    "sizes": {"quick": [3], "standard": [4], "full": [4]},
+    "sizes": {"quick": [3], "standard": [8], "full": [20]},
     "timeout_s": 60,
     "pythons": ">=3.11",
     "needs": ["fairlead"],

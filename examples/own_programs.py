@@ -95,7 +95,6 @@ EXPERIMENT = {
     "needs": ["fairlead"],
 }  # fmt: skip
 
-import ctypes  # noqa: E402
 import shutil  # noqa: E402
 import sys  # noqa: E402
 import tempfile  # noqa: E402
@@ -107,7 +106,6 @@ import sample  # noqa: E402 - which knows where benchmarks/ is
 
 import own  # noqa: E402 # isort: skip
 
-PR_SET_CHILD_SUBREAPER = 36
 SEED = 1
 
 
@@ -118,8 +116,6 @@ def loaded(name, by, n):
         raise probe.Skipped(f"its packages are not installed: {install}")
     if program.redis and shutil.which("redis-server") is None:
         raise probe.Skipped("redis-server is missing: apt install redis-server")
-    # a server's workers outlive it, and become children of this process, which waits for them
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:
         with tempfile.TemporaryDirectory(prefix="fairlead-example-") as directory:
             one = sample.OneRun(name, own.way(by), Path(directory), seconds=n, seed=SEED)

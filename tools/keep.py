@@ -44,7 +44,8 @@ def main() -> None:
     sys.stdout.write(done.stdout)
     if done.returncode:
         sys.exit(f"keep.py: {shlex.join(command)} failed with {done.returncode}: nothing is kept")
-    kept.write_text(f"{origin(done.stdout)}\n$ {shlex.join(command)}\n\n{done.stdout}", encoding="utf-8")
+    shown = re.sub(r"^Report: .*\n", "", done.stdout, flags=re.MULTILINE)  # which is on this machine only
+    kept.write_text(f"{origin(shown)}\n$ {shlex.join(command)}\n\n{shown}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -18,12 +18,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 KEPT = {path.name: path.read_text() for path in RESULTS.glob("*.txt")}
 MEASURED = ("explanation/measured.md", "explanation/beside.md")
 """Every block of these is a result."""
-WITHOUT_COMMAND = {
-    *("gil_pair", "gil_policy_map", "judge", "judge_peers"),
-    *("observe_overhead", "pools_calls", "pools_calls_busy", "pools_interpreters"),
-    *("pools_interpreters_busy", "pools_joblib", "sync_cancel", "sync_fairness", "sync_notify"),
-    *("sync_pair", "sync_queue", "sync_rlock", "sync_rlock_315"),
-}
+WITHOUT_COMMAND = {"gil_policy_map", "judge", "judge_peers"}
 """Kept before tools/keep.py, until they are taken again."""
 NUMBER = re.compile(r"(?<!\w)(?<!\d\.)\d+(?:[.,]\d+)*")
 

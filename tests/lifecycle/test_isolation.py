@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -260,3 +262,33 @@ def test_clean_environment_drops_what_bends_an_interpreter(monkeypatch: pytest.M
     }
     assert names == {"PATH", "PYTHON_JIT", "PYTHONDONTWRITEBYTECODE"}
     assert subprocess_runner.clean_environment(free_threaded=True)["PYTHON_GIL"] == "x"
+
+
+ORPHAN = """
+import os, time
+end, others = os.pipe()
+if os.fork() == 0:
+    if os.fork() == 0:
+        while time.process_time() < 0.3:
+            pass
+    os._exit(0)
+os.wait()
+os.close(others)
+os.read(end, 1)  # the grandchild, whose parent has gone, has ended
+"""
+
+
+def test_what_a_sample_leaves_behind_counts_as_its_own_once_it_is_adopted(run: Run, tmp_path: Path) -> None:
+    def used() -> float:
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+
+    (tmp_path / "orphan.py").write_text(ORPHAN)
+    with subprocess_runner.adopting() as adopt:
+        before = used()
+        outcome = run(f"exec {sys.executable} {tmp_path}/orphan.py")
+        own = outcome.usage.ru_utime + outcome.usage.ru_stime
+        deadline = time.monotonic() + LIMIT_S
+        while used() - before < own + 0.29 and time.monotonic() < deadline:
+            adopt()  # it may still be on its way out
+        assert used() - before == pytest.approx(own + 0.3, abs=0.1)

@@ -20,6 +20,7 @@ from fairlead.lab.catalogue import registry
 from fairlead.lab.catalogue.documents import PREFIX
 from fairlead.lab.catalogue.interpreters import choose_interpreters
 from fairlead.lab.doctor import missing_extras
+from fairlead.lab.isolation import other_load, subprocess_runner
 from fairlead.lab.isolation.stop import Stop
 from fairlead.lab.run import runner
 from fairlead.lab.run.environment import environment
@@ -178,8 +179,9 @@ def run(
             runner.check_free(out)
             made = request.save(out)
             plan = _begun(request, out, made, stop)
-        with shown() as progress:
-            tally = runner.run(plan, out, stop=stop, report=progress)
+        with shown() as progress, subprocess_runner.adopting() as adopt:
+            meter = other_load.Meter(adopt=adopt)
+            tally = runner.run(plan, out, stop=stop, report=progress, meter=meter)
     summary, problems = results.summary([out])
     page = out / "report.html"
     try:

@@ -126,7 +126,9 @@ class Meter:
         self,
         read: Callable[[frozenset[int]], Reading | None] = read,
         spin: Callable[[], float] = spin_s,
+        adopt: Callable[[], None] = lambda: None,
     ) -> None:
+        """``adopt``: has what the sample left behind count as its own, see ``subprocess_runner.adopting``."""
         self._cpus = frozenset(os.sched_getaffinity(0))
         self._read = read
         self._past: deque[Reading] = deque()
@@ -138,6 +140,7 @@ class Meter:
         self.spin_s: float | None = None
         """CPU seconds of the fixed code just before it."""
         self._spin = spin
+        self._adopt = adopt
 
     def begin(self) -> None:
         """A sample is about to start."""
@@ -151,6 +154,7 @@ class Meter:
     def end(self) -> float | None:
         """The foreign share, 0 to 1, of the sample that has ended, or of the half second up to its end."""
         self.stolen_share = self.throttled_s = None
+        self._adopt()
         now = self._read(self._cpus)
         if now is None or self._begun is None:
             return None

@@ -18,6 +18,7 @@ for the end of output (a grandchild may hold the pipe for ever): a pidfd says wh
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import selectors
@@ -25,7 +26,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, Literal
@@ -46,6 +47,7 @@ _STATE, _SESSION, _SIZE, _ENV_START, _ENV_END = 0, 3, 20, 47, 48
 """Places in /proc/PID/stat, from the state on."""
 _BUSY = "import os; os.sched_setaffinity(0, {}); os.write(1, b'!')\nwhile True: pass"
 _PASSED_ON = ("PYTHON_GIL", "PYTHON_JIT")
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +84,28 @@ def clean_environment(*, free_threaded: bool) -> dict[str, str]:
         kept.pop("PYTHON_GIL", None)
     kept["PYTHONDONTWRITEBYTECODE"] = "1"
     return kept
+
+
+@contextmanager
+def adopting() -> Iterator[Callable[[], None]]:
+    """What descendants leave behind becomes the child of this process, and its CPU time that of its children,
+    once the function that this yields is called: it takes all that have ended.
+
+    Without that, a worker whose parent has gone counts as somebody else's load. For processes of our own
+    only: the function takes any child's exit status.
+    """
+    prctl = ctypes.CDLL(None).prctl
+    prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+    def take() -> None:
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+    try:
+        yield take
+    finally:
+        prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
 def run(
