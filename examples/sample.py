@@ -18,7 +18,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -109,9 +109,6 @@ class OneRun:
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
-                with suppress(ChildProcessError):
-                    while True:  # its children, which are ours now
-                        os.waitpid(-process.pid, 0)
 
     @contextmanager
     def companions(self) -> Iterator[None]:
