@@ -128,7 +128,7 @@ def tools(python: str) -> tuple[dict[str, Tool], list[str]]:
         if done.returncode == 0:
             found |= added
         else:
-            missing.append(f"{module}: {python} cannot import it")
+            missing.append(f"{module}: {version_of(python)} cannot import it")
     return found, missing
 
 
