@@ -41,14 +41,14 @@ EXPERIMENT = {
          "main": False},
     ],
     "cases": {
-        "lock": "two threads, with a lock each",
-        "queue": "two threads, with a queue.Queue each",
-        "pipeline": "three threads, with a queue before each",
-        "full": "a queue with room for one item",
+        "lock": "Two threads, with a lock each",
+        "queue": "Two threads, with a queue.Queue each",
+        "pipeline": "Three threads, with a queue before each",
+        "full": "A queue with room for one item",
         "semaphore": "16 threads that take turns with a semaphore",
-        "notify": "a hundred threads that wait for a condition",
-        "lock-beside": {
-            "title": "two threads, with a lock each, beside one that computes",
+        "notify": "A hundred threads that wait for a condition",
+        "lock-cpu": {
+            "title": "Two threads, with a lock each, beside one that computes",
             "claims": [
                 {"topic": "lock, computing", "metric": "computing_share",
                  "of": {"by": "stock"}, "over": {"by": "fairlead"},
@@ -56,8 +56,8 @@ EXPERIMENT = {
                  "otherwise": "beside two threads with locks, one computes no less under fairlead"},
             ],
         },
-        "pipeline-beside": {
-            "title": "three threads, with a queue before each, beside one that computes",
+        "pipeline-cpu": {
+            "title": "Three threads, with a queue before each, beside one that computes",
             "claims": [
                 {"topic": "pipeline, computing", "metric": "computing_share",
                  "of": {"by": "stock"}, "over": {"by": "fairlead"},

@@ -47,9 +47,9 @@ EXPERIMENT = {
          "otherwise": "{title}: the longest wait is no longer under fairlead than with 0.5 ms"},
     ],
     "cases": {
-        "yielding": "time.sleep(0) each 5 ms, beside a thread that ticks",
-        "workers": "jobs of eight threads, with short sleeps",
-        "locked": "a lock that a computing thread holds",
+        "yielding": "A thread that yields each 5 ms, beside one that ticks",
+        "workers": "Jobs of eight threads, with short sleeps",
+        "locked": "A lock that a computing thread holds",
     },
     "sizes": {"quick": [1], "standard": [2], "full": [5]},
     "timeout_s": 60,
