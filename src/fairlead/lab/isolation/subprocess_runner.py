@@ -91,7 +91,7 @@ def adopting() -> Iterator[Callable[[], None]]:
     """What descendants leave behind becomes the child of this process, and its CPU time that of its children,
     once the function that this yields is called: it takes all that have ended.
 
-    Without that, a worker whose parent has gone counts as somebody else's load. For processes of our own
+    Without that, a worker whose parent has gone counts as other load. For processes of our own
     only: the function takes any child's exit status.
     """
     prctl = ctypes.CDLL(None).prctl
