@@ -65,7 +65,7 @@ shake: $(VENV)/.installed $(VENV)/.test  ## make test's Python tests five times:
 mutants: $(VENV)/.installed $(VENV)/.test build/native/build.ninja  ## plant the faults of tools/mutants.toml, one at a time: the tests must find each (an hour)
 	$(VENV)/bin/python tools/mutants.py $(MUTANTS)
 
-# JUDGE="--foreign 2" puts two busy processes beside them
+# JUDGE="--beside 2" puts two busy processes beside them
 judge: $(VENV)/.installed $(VENV)/.test  ## a hundred programs with one trouble each, or none: how often the report names it (eight minutes)
 	$(VENV)/bin/python benchmarks/judge.py $(JUDGE)
 

@@ -1,6 +1,6 @@
 """Does ``fairlead advise`` tell the truth? Twenty programs, whose truth is measured here, each asked about.
 
-    python benchmarks/advise_truth.py [--budget 12] [--rounds 3] [PROGRAM ...]
+    python benchmarks/advise_truth.py [--budget 12] [--rounds 3] [--times] [PROGRAM ...]
 
 The truth of a program is how long it takes as it would be written: its calls in turn, or with each pool, its
 start and its end counted, in new processes, in turns, the median of the rounds. Advice is right if what it
@@ -16,6 +16,7 @@ import argparse
 import asyncio
 import json
 import os
+import platform
 import subprocess
 import sys
 import time
@@ -24,8 +25,6 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from statistics import median
-
-from harness import origin
 
 import fairlead
 from fairlead.errors import AdviceError
@@ -124,7 +123,7 @@ def ask(program: Program, budget: float) -> Advice:
     return fairlead.advise(getattr(module, program.name), items, budget=budget)
 
 
-def judge(program: Program, budget: float, rounds: int) -> tuple[bool, bool, int, int]:
+def judge(program: Program, budget: float, rounds: int, times: bool) -> tuple[bool, bool, int, int]:
     """Prints what was advised beside the truth; (right, changes results, times near, times predicted)."""
     truth = Truth()
     measure(program, truth, program.ways, backwards=False)
@@ -154,12 +153,12 @@ def judge(program: Program, budget: float, rounds: int) -> tuple[bool, bool, int
         f"{median(truth.foreign or [0.0]):.0%} of the truth",
         flush=True,
     )
-    for one, share in off.items():
-        if one.total_s is not None:
-            place: Place = one.kind, one.workers
-            true = truth.of(place)
-            times = f"{one.total_s:8.3f} s said, {true:8.3f} s true, x{one.total_s / true:.2f}"
-            print(f"    {_name(place):24} {times}{'' if share <= NEAR else '  OFF'}")
+    for one, share in off.items() if times else ():
+        assert one.total_s is not None
+        place: Place = one.kind, one.workers
+        true = truth.of(place)
+        shown = f"{one.total_s:8.3f} s said, {true:8.3f} s true, x{one.total_s / true:.2f}"
+        print(f"    {_name(place):24} {shown}{'' if share <= NEAR else '  OFF'}")
     return right, harmful, near, len(off)
 
 
@@ -201,6 +200,7 @@ def main() -> int:
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", help="all of them")
     parser.add_argument("--budget", type=float, default=12.0, help="seconds for each")
     parser.add_argument("--rounds", type=int, default=3, help="of the truth, after the advice")
+    parser.add_argument("--times", action="store_true", help="print each predicted time beside the true one")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     sys.path.insert(0, str(SUBJECTS))
@@ -218,8 +218,8 @@ def main() -> int:
     assert server.stdout is not None
     try:
         os.environ["FAIRLEAD_TRUTH_PORT"] = server.stdout.readline().strip()
-        print(f"{origin()}; Python {sys.version.split()[0]}; {asked.budget:g} s each")
-        found = [judge(program, asked.budget, asked.rounds) for program in programs]
+        print(f"CPython {platform.python_version()}, {asked.budget:g} s each")
+        found = [judge(program, asked.budget, asked.rounds, asked.times) for program in programs]
     finally:
         server.stdin.close()
         server.wait()

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from load import Requests, openloop
-from processes import FIGURES, Way, request_cpu_seconds, steps_per_ms, subject, work_seconds
+from processes import FIGURES, Way, request_cpu_seconds, subject, work_seconds
 
 CONNECTIONS = 32
 MIXTURE = {0.1: 45.0, 1.0: 40.0, 20.0: 15.0}
@@ -63,24 +62,3 @@ def measured(
         figures["CPU share"] = spun / took
     figures |= {name: seen[name] for name in ("errors", "unanswered", "queued") if seen[name]}
     return {**figures, "generator p99 late, us": seen["lateness us"]["p99"]}
-
-
-@dataclass
-class Cell:
-    """A load and a number of CPU-bound threads. All modes of a round have the same arrivals and steps."""
-
-    requests: list[Requests]
-    cpu_threads: int
-    modes: Mapping[str, Way]
-    seconds: float
-    seed: int = 1
-    taken: int = 0
-    rate: float = 0.0
-
-    def take(self, mode: str) -> FIGURES:
-        turn, first = divmod(self.taken, len(self.modes))
-        if first == 0:
-            self.rate = steps_per_ms()
-        self.taken += 1
-        how = {"cpu_threads": self.cpu_threads, "rate": self.rate, "seconds": self.seconds}
-        return measured(self.modes[mode], self.requests, **how, seed=self.seed + turn)

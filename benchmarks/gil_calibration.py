@@ -1,10 +1,11 @@
 """How well does the simulator predict a real server: its latencies, and what its computing threads get?
 
-    python benchmarks/gil_calibration.py [--rounds 1] [--seconds 4] [--simulated 20] [--json FILE]
+    python benchmarks/gil_calibration.py [--rounds 1] [--seconds 4] [--simulated 20] [--cells]
 
 Twenty cells: a threaded server whose requests arrive at random (arrivals.py), beside no, one or four
 computing threads. Each is measured under stock CPython, under `sys.setswitchinterval(.0005)` and under
-`fairlead run`, and simulated in the same three ways. A figure of the last column is predicted / measured.
+`fairlead run`, and simulated in the same three ways. Prints how well the
+predictions hold; with `--cells` every figure.
 
 The simulator is given what a request costs, as the kernel counted it: first, by requests without work, what
 receiving and answering one costs; then, in each cell, how much slower the cores did the work than when its
@@ -13,20 +14,22 @@ rate was measured. It is given nothing of waiting.
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import math
 import os
+import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import geometric_mean, median
 from typing import Any
 
-from arrivals import Cell, requests_of
-from harness import Row, Sample, Way, arguments, run, show, ways
+import arrivals
 from load import Requests
-from processes import SWITCH_INTERVAL_S
+from processes import FIGURES, SWITCH_INTERVAL_S, steps_per_ms, ways
 
 from fairlead.gil import simulation as sim
+from fairlead.lab.isolation.other_load import Meter
 
 CELLS = [
     *itertools.product(("0.1=45,1=40,20=15", "1=1"), (0.3, 0.5, 0.7), (0, 1, 4)),
@@ -34,7 +37,6 @@ CELLS = [
     ("5=1", 0.5, 1),
 ]
 """The mixture, the load and the computing threads of each."""
-BARE = "requests without work"
 PER_REQUEST = "CPU, us a request"
 WITHIN = 1.25
 WORSE = 1.1
@@ -46,9 +48,29 @@ SIMULATED: dict[str, dict[str, Any]] = {
 }
 
 
+Samples = dict[tuple["Cell", str], list[FIGURES]]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A server, and what is asked of it."""
+
+    mixture: str
+    load: float
+    cpu_threads: int
+
+    @property
+    def requests(self) -> list[Requests]:
+        parts = dict(map(float, one.split("=")) for one in self.mixture.split(","))
+        return arrivals.requests_of(parts, self.load)
+
+    def __str__(self) -> str:
+        return f"{self.mixture} ms, load {self.load:g}, {self.cpu_threads} CPU threads"
+
+
 @dataclass(frozen=True)
 class Comparison:
-    row: str
+    cell: Cell
     mode: str
     figure: str
     measured: float
@@ -63,27 +85,26 @@ class Comparison:
         return 1 / WITHIN <= self.ratio <= WITHIN
 
 
-def cell(mixed: str, load: float, cpu_threads: int, modes: dict[str, Way], options: Any) -> Cell:
-    parts = {float(ms): float(part) for ms, _, part in (one.partition("=") for one in mixed.split(","))}
-    return Cell(requests_of(parts, load), cpu_threads, modes, options.seconds, options.seed)
+BARE = Cell("0.001=1", 0.001, 0)
+"""Requests without work."""
 
 
 class Costs:
     """What requests need of a core, in one way: measured, and given to the simulator."""
 
-    def __init__(self, bare: Cell, mode: str, samples: list[Sample], options: Any) -> None:
-        seen = [one.figures[PER_REQUEST] for one in samples if (one.row, one.mode) == (BARE, mode)]
-        self.measured_us = median(seen) - mean_us(bare.requests)
+    def __init__(self, mode: str, samples: Samples, options: Any) -> None:
+        seen = median(one[PER_REQUEST] for one in samples[BARE, mode])
+        self.measured_us = seen - mean_us(BARE.requests)
         """Beside its work, of one request."""
-        kinds = {one.name: one.service_ms * 1e6 for one in bare.requests}
-        ran = simulated(bare, mode, kinds, options)
+        kinds = {one.name: one.service_ms * 1e6 for one in BARE.requests}
+        ran = simulated(BARE, mode, kinds, options)
         server = sum(thread.cpu_seconds for thread in ran.threads if thread.group == "server")
         requests = sum(ran.groups[name].requests for name in kinds)
-        self.simulated_us = server / requests * 1e6 - mean_us(bare.requests)
+        self.simulated_us = server / requests * 1e6 - mean_us(BARE.requests)
 
-    def kinds(self, one: Cell, samples: list[Sample]) -> dict[str, float]:
+    def kinds(self, one: Cell, samples: list[FIGURES]) -> dict[str, float]:
         """The GIL time (ns) of each kind of request in a cell."""
-        seen = median(sample.figures[PER_REQUEST] for sample in samples)
+        seen = median(sample[PER_REQUEST] for sample in samples)
         slower = max(seen - self.measured_us, 1) / mean_us(one.requests)
         more = max(self.measured_us - self.simulated_us, 0)
         return {kind.name: kind.service_ms * 1e6 * slower + more * 1e3 for kind in one.requests}
@@ -106,7 +127,7 @@ def simulated(one: Cell, mode: str, kinds: dict[str, float], options: Any) -> si
 def predicted(one: Cell, mode: str, kinds: dict[str, float], options: Any) -> dict[str, float]:
     """The figures of arrivals.py, simulated."""
     ran = simulated(one, mode, kinds, options)
-    figures: dict[str, float] = {}
+    found: dict[str, float] = {}
     slowdowns, requests = 0.0, 0
     for kind in one.requests:
         group = ran.groups[kind.name]
@@ -114,30 +135,26 @@ def predicted(one: Cell, mode: str, kinds: dict[str, float], options: Any) -> di
             assert group.mean_seconds is not None
             assert group.p50_seconds is not None
             assert group.p99_seconds is not None
-            figures |= {
+            found |= {
                 f"{kind.name} p50, ms": group.p50_seconds * 1e3,
                 f"{kind.name} p99, ms": group.p99_seconds * 1e3,
             }
             slowdowns += group.requests * group.mean_seconds * 1e3 / kind.service_ms
             requests += group.requests
-    figures["slowdown mean"] = slowdowns / max(requests, 1)
+    found["slowdown mean"] = slowdowns / max(requests, 1)
     if one.cpu_threads:
-        figures["CPU share"] = ran.groups["cpu"].held_seconds / ran.elapsed_seconds
-    return figures
+        found["CPU share"] = ran.groups["cpu"].held_seconds / ran.elapsed_seconds
+    return found
 
 
-def compared(
-    name: str, one: Cell, costs: dict[str, Costs], samples: list[Sample], options: Any
-) -> Iterator[Comparison]:
-    for mode in one.modes:
-        seen = [sample for sample in samples if (sample.row, sample.mode) == (name, mode)]
-        if not seen:
-            continue
+def compared(one: Cell, costs: dict[str, Costs], samples: Samples, options: Any) -> Iterator[Comparison]:
+    for mode in SIMULATED:
+        seen = samples[one, mode]
         kinds = costs[mode].kinds(one, seen)
         for figure, value in predicted(one, mode, kinds, options).items():
-            measured = [sample.figures[figure] for sample in seen if figure in sample.figures]
+            measured = [sample[figure] for sample in seen if figure in sample]
             if measured:
-                yield Comparison(name, mode, figure, median(measured), value)
+                yield Comparison(one, mode, figure, median(measured), value)
 
 
 def summary(found: list[Comparison]) -> Iterator[str]:
@@ -150,64 +167,94 @@ def summary(found: list[Comparison]) -> Iterator[str]:
                 mean = geometric_mean(ratios)
                 near = sum(one.within for one in some)
                 yield (
-                    f"  {'met' if near == len(some) else 'MISSED':<6} {mode}: {figure}, predicted / measured"
-                    f" x{mean:.2f} [{ratios[0]:.2f}..{ratios[-1]:.2f}]; {near} of {len(some)} within"
-                    f" {WITHIN - 1:.0%}"
+                    f"{mode:<9} {figure:<14} predicted / measured x{mean:.2f}"
+                    f" [{ratios[0]:.2f}..{ratios[-1]:.2f}]; {near} of {len(some)} within {WITHIN - 1:.0%}"
                 )
 
 
 def verdicts(found: list[Comparison]) -> Iterator[str]:
     """One line a figure and rival: what fairlead makes of it, and whether the simulator calls it rightly."""
-    by_key = {(one.row, one.figure, one.mode): one for one in found}
+    by_key = {(one.cell, one.figure, one.mode): one for one in found}
     for figure, rival in itertools.product(("p50, ms", "p99, ms", "slowdown mean"), ("stock", "interval")):
         pairs = [
             (one, other)
             for one in found
             if one.mode == "fairlead" and one.figure.endswith(figure)
-            if (other := by_key.get((one.row, one.figure, rival))) is not None
+            if (other := by_key.get((one.cell, one.figure, rival))) is not None
         ]
         if pairs:
             predicted = [one.predicted / other.predicted for one, other in pairs]
             measured = [one.measured / other.measured for one, other in pairs]
             same = sum((p > WORSE) == (m > WORSE) for p, m in zip(predicted, measured, strict=True))
             yield (
-                f"  fairlead / {rival}: {figure}, predicted x{geometric_mean(predicted):.2f}, measured"
+                f"fairlead / {rival:<9} {figure:<14} predicted x{geometric_mean(predicted):.2f}, measured"
                 f" x{geometric_mean(measured):.2f} [{min(measured):.2f}..{max(measured):.2f}]; same verdict"
                 f" on {same} of {len(pairs)}"
             )
 
 
+def dearer(cells: list[Cell], samples: Samples) -> Iterator[str]:
+    """One line a mode: what requests cost of a core where nothing else computes."""
+    alone = [one for one in cells if not one.cpu_threads]
+    for mode in ("interval", "fairlead") if alone else ():
+        ratios = [
+            median(one[PER_REQUEST] for one in samples[cell, mode])
+            / median(one[PER_REQUEST] for one in samples[cell, "stock"])
+            for cell in alone
+        ]
+        yield (
+            f"  {mode}: x{geometric_mean(ratios):.2f} [{min(ratios):.2f}..{max(ratios):.2f}] of stock, work"
+            f" included, in {len(ratios)} cells without computing threads"
+        )
+
+
+def measured(cells: list[Cell], options: Any) -> Samples:
+    """All modes of a round have the same arrivals. Prints how quiet the machine was."""
+    samples: Samples = {}
+    meter, other = Meter(), []
+    for number, one in itertools.product(range(options.rounds), cells):
+        rate = steps_per_ms()
+        for mode, way in ways().items():
+            meter.begin()
+            how = {"cpu_threads": one.cpu_threads, "rate": rate, "seconds": options.seconds}
+            found = arrivals.measured(way, one.requests, **how, seed=options.seed + number)
+            samples.setdefault((one, mode), []).append(found)
+            other.append(meter.end() or 0.0)
+    print(
+        f"{platform.python_implementation()} {platform.python_version()}, rounds: {options.rounds}; other"
+        f" processes took {median(other):.1%} of the cores, at most {max(other):.1%}"
+    )
+    return samples
+
+
 def main() -> None:
-    parser = arguments(__doc__ or "", rounds=1)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement")
     parser.add_argument("--simulated", type=float, default=20.0, help="seconds of each simulation")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--quick", action="store_true", help="a smoke run: figures mean nothing")
+    parser.add_argument("--cells", action="store_true", help="print every figure, too")
     options = parser.parse_args()
-    chosen = CELLS[1:2] if options.quick else CELLS
+    cells = [Cell(*cell) for cell in (CELLS[1:2] if options.quick else CELLS)]
     if options.quick:
         options.seconds, options.simulated = 0.4, 1.0
-    modes = ways()
-    cells = {
-        f"{mixed} ms, load {load:g}, {cpu} CPU threads": cell(mixed, load, cpu, modes, options)
-        for mixed, load, cpu in chosen
-    }
-    bare = cell("0.001=1", 0.001, 0, modes, options)
-    rows = [Row(name, one.take, list(modes)) for name, one in {BARE: bare, **cells}.items()]
-    samples = run("How well does the simulator predict a real server?", rows, options)
-    costs = {mode: Costs(bare, mode, samples, options) for mode in modes}
-    found = [one for name, each in cells.items() for one in compared(name, each, costs, samples, options)]
+    samples = measured([BARE, *cells], options)
+    costs = {mode: Costs(mode, samples, options) for mode in SIMULATED}
+    found = [one for cell in cells for one in compared(cell, costs, samples, options)]
     print("\nCPU time of a request beside its work, us: measured, and simulated before it was given")
     for mode, cost in costs.items():
         print(f"  {mode:<9} {show(cost.measured_us):>8} {show(cost.simulated_us):>8}")
-    print("\npredicted and measured")
-    for one in found:
-        near = "" if one.within else "   not near"
+    print(*dearer(cells, samples), "", *summary(found), "", *verdicts(found), sep="\n")
+    for one in found if options.cells else ():
         print(
-            f"  {one.row:<44} {one.mode:<9} {one.figure:<16} {show(one.predicted):>8} {show(one.measured):>8}"
-            f"   x{one.ratio:.2f}{near}"
+            f"{one.cell!s:<44} {one.mode:<9} {one.figure:<16} {show(one.predicted):>8}"
+            f" {show(one.measured):>8}   x{one.ratio:.2f}"
         )
-    print("\nsummary")
-    print(*summary(found), *verdicts(found), sep="\n")
+
+
+def show(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 if __name__ == "__main__":

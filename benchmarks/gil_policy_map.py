@@ -1,6 +1,6 @@
 """What the GIL's scheduling policy does to the mean slowdown of requests: a matrix of simulated servers.
 
-    python benchmarks/gil_policy_map.py > benchmarks/results/gil_policy_map.txt
+    python tools/keep.py gil_policy_map python benchmarks/gil_policy_map.py
 
 Each line is one server of gil_policy_matrix.py on two cores: its requests, its load, the computing threads
 beside it, and the busy processes on the same cores. Then the mean slowdown of its requests (latency / the
@@ -17,7 +17,6 @@ from concurrent.futures import ProcessPoolExecutor
 from statistics import fmean
 
 from gil_policy_matrix import WORK, three_ways
-from harness import origin
 
 from fairlead.gil import simulation as sim
 
@@ -57,7 +56,7 @@ def main() -> None:
     argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     ).parse_args()
-    print(origin(), f"{SECONDS:g} simulated seconds, seeds {SEEDS}, 2 cores\n", sep="\n")
+    print(f"{SECONDS:g} simulated seconds, seeds {SEEDS}, 2 cores\n")
     with ProcessPoolExecutor() as pool:
         found = dict(zip(CELLS, pool.map(ratios, CELLS, chunksize=4), strict=True))
     print("work, load, CPU threads, foreign processes: x stock, x switch interval .5 ms")

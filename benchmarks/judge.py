@@ -1,11 +1,11 @@
 """Does ``fairlead report`` name the true cause first, in the user's own line?
 
-    python benchmarks/judge.py [--only NAME,...] [--foreign 2] [--keep DIRECTORY]
+    python benchmarks/judge.py [--only NAME,...] [--beside 2] [--keep DIRECTORY]
 
 Each program of benchmarks/planted/ has one trouble, whose seconds it measures by its own clock, or none. It
 is recorded as a user would record it, and the first finding of the report is compared with what was
 planted: right, or wrong; and the line that makes the trouble, where there is one, is in the finding or is
-not. A program that has none must have no finding but not-the-gil. ``--foreign`` adds busy processes to the
+not. A program that has none must have no finding but not-the-gil. ``--beside`` adds busy processes to the
 machine. ``--keep`` keeps the recordings; those that are there already are judged anew."""
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import platform
 import re
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from harness import cpu_bound_process, origin
+from processes import cpu_bound_process
 
 PLANTED = Path(__file__).parent / "planted"
 LEAST_LOST = 0.05
@@ -131,17 +132,17 @@ def main() -> None:
     """Print a line a program, and the sums."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", default="")
-    parser.add_argument("--foreign", type=int, default=0)
+    parser.add_argument("--beside", type=int, default=0)
     parser.add_argument("--keep", type=Path)
     options = parser.parse_args()
     names = [name for name in options.only.split(",") if name]
     programs = [one for one in corpus() if not names or one.name in names or one.file.stem in names]
     verdicts: list[Verdict] = []
-    print(f"{origin()}, {options.foreign} busy processes beside it")
+    print(f"CPython {platform.python_version()}, {options.beside} busy processes beside it")
     with contextlib.ExitStack() as stack:
         directory = options.keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         directory.mkdir(exist_ok=True)
-        stack.enter_context(cpu_bound_process(options.foreign))
+        stack.enter_context(cpu_bound_process(options.beside))
         for program in programs:
             verdicts.append(examine(program, directory))
             print(_row(verdicts[-1]), flush=True)

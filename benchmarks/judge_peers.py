@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 import random
 import re
 import shutil
@@ -27,7 +28,6 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from harness import origin
 from judge import Planted, corpus, names_line
 
 from fairlead.lab.isolation.other_load import Meter
@@ -255,7 +255,7 @@ def main() -> None:
         parser.add_argument("--seconds", type=float, default=1.5)
         options = parser.parse_args()
         found, missing = tools()
-        print(origin())
+        print(f"CPython {platform.python_version()}")
         cost(found, options.rounds, options.seconds)
         compare(found)
         for name in missing:

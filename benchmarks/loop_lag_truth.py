@@ -17,11 +17,11 @@ import argparse
 import asyncio
 import ctypes
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
+
+from processes import cpu_bound_process
 
 import fairlead.gil
 
@@ -97,7 +97,6 @@ def c_call(hold: float, times: int) -> tuple[float, float, float]:
 def no_core(hold: float, times: int) -> tuple[float, float, float]:
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})
-    others = [subprocess.Popen([sys.executable, "-c", "while 1: pass"]) for _ in range(2)]
     away = 0.0
 
     def work() -> None:
@@ -107,11 +106,9 @@ def no_core(hold: float, times: int) -> tuple[float, float, float]:
         away += time.monotonic() - began - hold
 
     try:
-        lag = asyncio.run(lag_of(work, times, 0.05))
+        with cpu_bound_process(2):
+            lag = asyncio.run(lag_of(work, times, 0.05))
     finally:
-        for other in others:
-            other.kill()
-            other.wait()
         os.sched_setaffinity(0, cores)
     return lag.late_seconds, lag.core_seconds, away
 

@@ -28,7 +28,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from harness import origin
 from truth_programs import figures_of
 
 from fairlead.gil.analysis.analyse import analyse
@@ -129,7 +128,7 @@ def tools(python: str) -> tuple[dict[str, Tool], list[str]]:
         if done.returncode == 0:
             found |= added
         else:
-            missing.append(f"{module}: {python} cannot import it")
+            missing.append(f"{module}: {version_of(python)} cannot import it")
     return found, missing
 
 
@@ -183,10 +182,9 @@ def compare(python: str, seconds: float, rounds: int) -> None:
                 if name == "spinners":
                     spent[tool].append(result["cpu_s"] + result["parents_cpu_s"])
                     turns[tool].append(result["turns"])
-    version = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout.strip()
     print(
-        f"\n{version}, {rounds} rounds of {seconds:g} s; other processes took {median(foreign):.0%}"
-        " of the cores:\n"
+        f"\n{version_of(python)}, {rounds} rounds of {seconds:g} s; other processes took"
+        f" {median(foreign):.0%} of the cores:\n"
     )
     heads = [f"{name}: {what}" for name, what in COLUMNS]
     print("| tool | " + " | ".join(heads) + " | its CPU time | less work |")
@@ -202,14 +200,18 @@ def compare(python: str, seconds: float, rounds: int) -> None:
         print(f"\nNot compared: {line}.")
 
 
+def version_of(python: str) -> str:
+    return "C" + subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout.strip()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--pythons", default=sys.executable)
     options = parser.parse_args()
-    print(origin())
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    print(", ".join(map(version_of, options.pythons.split(","))))
     for python in options.pythons.split(","):
         compare(python, options.seconds, options.rounds)
 

@@ -24,7 +24,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from harness import origin
 from truth_programs import NAMES, figures_of
 
 from fairlead.gil.analysis.analyse import analyse
@@ -93,9 +92,7 @@ def main() -> None:
     parser.add_argument("--programs", default=",".join(NAMES))
     options = parser.parse_args()
     heads = ("known", "own", "counted", "error", "recorded", "error")
-    print(
-        f"{origin()}\nPython {platform.python_version()}, {options.rounds} rounds of {options.seconds:g} s\n"
-    )
+    print(f"CPython {platform.python_version()}, {options.rounds} rounds of {options.seconds:g} s\n")
     print(f"{'program':10} {'figure':20}" + "".join(f" {head:>8}" for head in heads))
     meter, worst, judged, foreign = Meter(), 0.0, 0, []
     for name in options.programs.split(","):

@@ -27,7 +27,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fair
 
 class Environment:
     def __init__(self) -> None:
-        self.path = CACHE / sys.implementation.cache_tag
+        self.path = CACHE / f"{sys.implementation.cache_tag}{sys.abiflags}"
         self.python = self.path / "bin" / "python"
 
     def _marker(self, packages: Sequence[str]) -> Path:

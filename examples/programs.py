@@ -1,4 +1,4 @@
-"""The catalogue: which programs there are, how each is started, and what load is put on it."""
+"""The programs of own_programs.py: how each is started, and what load is put on it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ class Load:
 class Program:
     """`command` and `beside` are what Python is given; {port} and {apps} are replaced."""
 
-    title: str
     packages: tuple[str, ...]
     command: str
     load: Load
@@ -41,40 +40,34 @@ UVICORN = "-m uvicorn --port {port} --app-dir {apps} --log-level error fastapi_a
 
 PROGRAMS = {
     "gunicorn-flask": Program(
-        "Flask under gunicorn (gthread, 8 threads), two queries of 2 ms",
         ("gunicorn", "flask"),
         f"{FLASK} flask_app:app",
         Load(80, "/orders"),
         workers="--workers 2",
     ),
     "waitress-flask": Program(
-        "Flask under waitress (8 threads), two queries of 2 ms",
         ("waitress", "flask"),
         f"{WAITRESS} flask_app:app",
         Load(80, "/orders"),
     ),
     "waitress-django": Program(
-        "Django under waitress (8 threads), two queries of 2 ms",
         ("waitress", "django"),
         f"{WAITRESS} django_app:application",
         Load(80, "/orders"),
     ),
     "uvicorn-fastapi-sync": Program(
-        "FastAPI under uvicorn, synchronous endpoint, two queries of 2 ms",
         ("uvicorn", "fastapi"),
         UVICORN,
         Load(80, "/orders"),
         workers="--workers 2",
     ),
     "uvicorn-fastapi-async": Program(
-        "FastAPI under uvicorn, asynchronous endpoint, two queries of 2 ms",
         ("uvicorn", "fastapi"),
         UVICORN,
         Load(80, "/orders-async"),
         workers="--workers 2",
     ),
     "gunicorn-work": Program(
-        "Flask under gunicorn, 2 ms of Python each, no computing thread",
         ("gunicorn", "flask"),
         f"{FLASK} flask_app:app",
         Load(120, "/work"),
@@ -82,7 +75,6 @@ PROGRAMS = {
         workers="--workers 2",
     ),
     "uvicorn-work": Program(
-        "FastAPI under uvicorn, synchronous endpoint, 2 ms of Python each, no computing thread",
         ("uvicorn", "fastapi"),
         UVICORN,
         Load(120, "/work"),
@@ -90,7 +82,6 @@ PROGRAMS = {
         workers="--workers 2",
     ),
     "celery": Program(
-        "Celery worker with a pool of 8 threads, tasks with two queries of 2 ms",
         ("celery", "redis"),
         "-m celery --app celery_app --quiet worker --pool threads --concurrency 8 --loglevel ERROR"
         " --without-gossip --without-mingle --without-heartbeat",
@@ -98,7 +89,6 @@ PROGRAMS = {
         redis=True,
     ),
     "dask": Program(
-        "Dask worker whose tasks hold the GIL; an answer of its event loop",
         ("distributed",),
         "-m distributed.cli.dask_worker tcp://127.0.0.1:{port_2} --nthreads 2 --no-nanny"
         " --preload dask_preload --dashboard-address 127.0.0.1:0",
@@ -108,51 +98,43 @@ PROGRAMS = {
         " --dashboard-address 127.0.0.1:0",
     ),
     "redis-py": Program(
-        "redis-py with a time-out of 10 ms, four threads",
         ("redis",),
         "{apps}/redis_client.py",
         Load(120, protocol="python"),
         redis=True,
     ),
     "opentelemetry": Program(
-        "OpenTelemetry's exporter thread, how long an export takes",
         ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"),
         "{apps}/otel_app.py",
         Load(100, protocol="python"),
         beside="{apps}/collector.py",
     ),
     "prometheus": Program(
-        "prometheus_client's endpoint",
         ("prometheus-client",),
         "{apps}/prometheus_app.py",
         Load(15, "/metrics"),
     ),
     "websockets": Program(
-        "websockets.sync, echo",
         ("websockets",),
         "{apps}/websockets_app.py",
         Load(100, "twenty characters...", "websocket", connections=64),
     ),
     "grpcio": Program(
-        "gRPC server with 8 threads, two queries of 2 ms",
         ("grpcio",),
         "{apps}/grpc_app.py",
         Load(80, protocol="python", program="grpc_load.py"),
     ),
     "jupyter": Program(
-        "Jupyter kernel beside a thread that a cell started",
         ("ipykernel", "jupyter-client"),
         "-m ipykernel_launcher -f {directory}/kernel.json --HistoryManager.enabled=False",
         Load(20, protocol="python", program="jupyter_load.py"),
     ),
     "streamlit": Program(
-        "Streamlit's health endpoint",
         ("streamlit",),
         "{apps}/streamlit_app.py",
         Load(50, "/_stcore/health"),
     ),
     "long-c-call": Program(
-        "Flask under waitress beside a thread that pickles a large object",
         ("waitress", "flask"),
         f"{WAITRESS} pickling_app:app",
         Load(50, "/orders"),

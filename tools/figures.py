@@ -27,6 +27,8 @@ KEPT = re.compile(r"<!-- kept: (\w+\.txt) -->.*?<!-- end -->", re.DOTALL)
 
 def origin(name: str) -> str:
     """What a kept result says of itself: "2 cores of AMD EPYC; Linux 6.18; 2026-11-28; commit 4ed3e628"."""
+    if not (RESULTS / name).exists():
+        return "X"  # still to be measured
     text = (RESULTS / name).read_text(encoding="utf-8")
     first = text.partition("\n")[0]
     python = re.search(r"^c?python ([\d.]+\w*)", text, re.MULTILINE | re.IGNORECASE)
@@ -41,10 +43,14 @@ def sentence(*names: str) -> str:
 
 
 def kept(name: str) -> str:
-    """What stands between the two comments: tables as they are, other outputs as text."""
+    """What stands between the two comments: tables as they are, other outputs as text, of a run of the lab the
+    command and the claims."""
     if not (RESULTS / name).exists():
         return "No output is kept yet: run the command."
     shown = (RESULTS / name).read_text(encoding="utf-8").partition("\n")[2].strip()
+    if "\nverdict" in shown:
+        command, _, report = shown.partition("\n\n")
+        shown = f"{command}\n\n{report.rpartition('\n\n')[2]}"
     block = shown if "\n|" in shown else f"```text\n{shown}\n```"
     return f"{block}\n\n{sentence(name)}"
 

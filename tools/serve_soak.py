@@ -48,7 +48,7 @@ from environment import FAIRLEAD, Environment  # noqa: E402
 from load import Requests, openloop, program  # noqa: E402
 from processes import steps_per_ms  # noqa: E402
 from programs import PROGRAMS  # noqa: E402
-from run import APPS, BENCHMARKS, free_ports  # noqa: E402
+from sample import APPS, BENCHMARKS, free_ports  # noqa: E402
 
 ROUND_S = 20
 GROWTH_KIB = 2048

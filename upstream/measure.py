@@ -2,35 +2,38 @@
 
     python upstream/measure.py [--only convoy-1,programs] [--rounds 5] [--quick]
 
-The harness, the servers and the load are those of benchmarks/. Each sample is a process of its own; in each
-round each variant is taken once for each row, and the order rotates from round to round. A group that was
-measured to the end of these very builds is not measured again: remove its file for that.
+No experiment of the lab: the variants are builds of one version, known by their digests, and a row has many
+figures. The servers and the load are those of benchmarks/. Each sample is a process of its own; in each round
+each variant is taken once for each row, and the order rotates from round to round. A group that was measured
+to the end of these very builds is not measured again: remove its file for that.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from variants import BUILD, FAIRLEAD, ROOT, SERIES, digests, python_of, results
 
 from fairlead.lab.catalogue.registry import DIRECTORY
+from fairlead.lab.isolation.other_load import Meter
 
-sys.path.insert(0, str(ROOT / "benchmarks"))
-sys.path.insert(0, str(ROOT / "tools"))
-sys.path.insert(0, str(DIRECTORY))
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tools"), str(DIRECTORY)]
 
-import own_pyperformance
-from arrivals import MIXTURE, Cell, requests_of
-from harness import FIGURES, MachineShares, Row, Way, answer, arguments, load, run, subject
-from regrtest import sources
+import arrivals  # noqa: E402
+import own_pyperformance  # noqa: E402
+from keep import origin  # noqa: E402
+from processes import FIGURES, MachineShares, Way, answer, load, steps_per_ms, subject  # noqa: E402
+from regrtest import sources  # noqa: E402
 
 SCHEDULED = FAIRLEAD / "bin"
 WAYS = {
@@ -44,6 +47,13 @@ COMPUTING = (0, 1, 4)
 PROGRAMS = ("nbody", "richards", "raytrace", "json_dumps", "regex_compile", "generators", "pathlib")
 """Of pyperformance's, one of each kind; the last makes system calls, and so drops the GIL."""
 SQUARES = ("thread_start", "mutex", "semaphore")
+
+
+class Row(NamedTuple):
+    name: str
+    take: Callable[[str], FIGURES]
+    """One sample of a mode."""
+    modes: Sequence[str]
 
 
 def take(measure: Callable[[Way], FIGURES]) -> Callable[[str], FIGURES]:
@@ -74,18 +84,34 @@ def convoy(clients: int) -> Callable[[Namespace], list[Row]]:
 
 
 def open_loop(options: Namespace) -> list[Row]:
-    requests = requests_of(MIXTURE, 0.5)
-    cells = [Cell(requests, cpu_threads, WAYS, 1.5 * options.seconds) for cpu_threads in COMPUTING]
-    return [Row(f"load 0.5, {threads(cell.cpu_threads)}", cell.take, MODES) for cell in cells]
+    requests = arrivals.requests_of(arrivals.MIXTURE, 0.5)
+
+    def one(cpu_threads: int) -> Row:
+        def measure(way: Way) -> FIGURES:
+            how = {"cpu_threads": cpu_threads, "rate": steps_per_ms(), "seconds": 1.5 * options.seconds}
+            return arrivals.measured(way, requests, **how, seed=1)
+
+        return Row(f"load 0.5, {threads(cpu_threads)}", take(measure), MODES)
+
+    return [one(cpu_threads) for cpu_threads in COMPUTING]
+
+
+def probed(way: Way, path: Path, **params: Any) -> Any:
+    """What an experiment of the lab prints."""
+    done = subprocess.run(
+        [*way.command, way.python, path, json.dumps(params)],
+        env={**os.environ, "PYTHONPATH": str(DIRECTORY)},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return json.loads(done.stdout)
 
 
 def squares(options: Namespace) -> list[Row]:
     def one(square: str, n: int) -> Row:
-        path = str(DIRECTORY / f"square_{square}.py")
-
         def measure(way: Way) -> FIGURES:
-            with subject("square", way, path=path, n=n) as (process, _):
-                return {"seconds": answer(process)["wall_s"]}
+            found = probed(way, DIRECTORY / f"square_{square}.py", n=n, timeout_s=300)  # stock may need it
+            return {"seconds": found["wall_s"]}
 
         return Row(f"{square}, n = {n}", take(measure), MODES)
 
@@ -110,9 +136,8 @@ def battle(options: Namespace) -> list[Row]:
 
 def pair(options: Namespace) -> list[Row]:
     def measure(way: Way) -> FIGURES:
-        runs = 20 if options.quick else 200
-        with subject("pair", way, hooks="stock", calls=2000, runs=runs) as (process, _):
-            return answer(process)
+        found = probed(way, ROOT / "benchmarks" / "own_gil_pair.py", n=20 if options.quick else 200)
+        return {"pair ns": found["details"]["metrics"]["pair_s"] * 1e9}
 
     return [Row("release and retake", take(measure), MODES)]
 
@@ -120,11 +145,11 @@ def pair(options: Namespace) -> list[Row]:
 def programs(options: Namespace) -> list[Row]:
     """Programs of one thread, of pyperformance."""
     place = own_pyperformance.installed(BUILD / "site")
+    values, loops = (1, 1) if options.quick else (10, None)
 
     def one(name: str) -> Row:
         def measure(mode: str) -> FIGURES:
             with packages():
-                values, loops = (1, 1) if options.quick else (10, None)
                 return {"seconds": own_pyperformance.quickest(name, place, AGAIN[mode], values, loops)}
 
         return Row(name, measure, list(AGAIN))
@@ -183,15 +208,23 @@ def accept() -> None:
     os.environ["FAIRLEAD_UNTESTED"] = release
 
 
-def measured(group: Path, facts: dict[str, Any], samples: int) -> bool:
-    if not group.exists():
-        return False
-    found = json.loads(group.read_text())
-    return facts.items() <= found.items() and len(found["samples"]) == samples
+def measured(rows: Sequence[Row], rounds: int) -> list[dict[str, Any]]:
+    samples, meter = [], Meter()
+    for number in range(rounds):
+        for row in rows:
+            first = number % len(row.modes)
+            for mode in [*row.modes[first:], *row.modes[:first]]:
+                meter.begin()
+                found = row.take(mode)
+                sample = {"round": number, "row": row.name, "mode": mode, "figures": found}
+                samples.append({**sample, "foreign": meter.end()})
+    return samples
 
 
 def main() -> None:
-    parser = arguments(__doc__ or "", rounds=5)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="a smoke run: figures mean nothing")
     parser.add_argument("--only", default=",".join(GROUPS))
     parser.add_argument("--seconds", type=float, default=1.0)
     options = parser.parse_args()
@@ -200,16 +233,17 @@ def main() -> None:
     where = results(quick=options.quick)
     where.mkdir(exist_ok=True)
     accept()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends what was started, too
     builds = {**digests(), "fairlead": sources()}
     facts = {"builds": builds, "rounds": options.rounds, "seconds": options.seconds}
     for name in options.only.split(","):
-        options.json = where / f"{name}.json"
-        rows = GROUPS[name](options)
-        planned = options.rounds * sum(len(row.modes) for row in rows)
-        if measured(options.json, facts, planned):
+        path = where / f"{name}.json"
+        if path.exists() and facts.items() <= json.loads(path.read_text()).items():
             print(f"{name}: measured already")
-        elif len(run(f"upstream: {name}", rows, options, **facts)) < planned:
-            sys.exit(1)  # stopped: the same command goes on with this group
+            continue
+        samples = measured(GROUPS[name](options), options.rounds)
+        path.write_text(json.dumps({"origin": origin(""), **facts, "samples": samples}))
+        print(f"{name}: {len(samples)} samples", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """What stands beside other people's servers in the examples: threads of the same process that compute.
 
 A program calls `compute()` when it has imported what it needs. How many threads there are to be, and whether
-the switch interval is to be shortened, is said by the environment that `run.py` prepares.
+the switch interval is to be shortened, is said by the environment that `sample.py` prepares.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _lock = threading.Lock()
 
 
 def begin() -> float:
-    """The instant at which the warm-up begins: said once, to `run.py`."""
+    """The instant at which the warm-up begins: said once, to `sample.py`."""
     with _lock:
         if not _begun:
             _begun.append(time.monotonic())
@@ -88,7 +88,7 @@ class Latencies:
 
 
 def say(**classes: Latencies) -> None:
-    """What was seen of each class of requests, for `run.py`."""
+    """What was seen of each class of requests, for `sample.py`."""
     seen = {name: one.seen() for name, one in classes.items()}
     total = {name: sum(one[name] for one in seen.values()) for name in ("in time", "errors", "unanswered")}
     answer = {

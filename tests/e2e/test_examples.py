@@ -1,4 +1,4 @@
-"""Each of the examples' programs starts, is put under load in every mode, and answers.
+"""Each of the examples' programs starts, is put under load in every way, and answers.
 
 Their packages are installed by `python examples/run.py --install`; a program whose packages are not there is
 left out.
@@ -6,20 +6,22 @@ left out.
 
 from __future__ import annotations
 
-import json
 import re
 import runpy
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from commands import python
+from commands import python, sample
 
 from fairlead.gil.observe.access import why_not
+from fairlead.lab.catalogue import registry
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS = runpy.run_path(str(EXAMPLES / "programs.py"))["PROGRAMS"]
+CASES = registry.load(EXAMPLES / "own_programs.py").cases
 ENVIRONMENT = runpy.run_path(str(EXAMPLES / "environment.py"))["Environment"]()
 
 pytestmark = [pytest.mark.once, pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
@@ -36,34 +38,39 @@ def needs(name: str) -> None:
         pytest.skip("no redis-server: apt install redis-server")
 
 
-def test_examples_are_listed_and_what_one_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_program_is_a_case_with_two_workers_if_it_can_start_them() -> None:
+    assert list(CASES) == list(PROGRAMS)
+    for name, case in CASES.items():
+        ways = {"stock", "interval", "fairlead"} | ({"2 workers"} if PROGRAMS[name].workers else set())
+        assert {variant.params["by"] for variant in case.variants_for("quick")} == ways
+
+
+def test_programs_are_listed_and_what_one_lacks_is_named(tmp_path: Path) -> None:
     done = run("--list")
     assert done.returncode == 0, done.stderr
     assert [line.split()[0] for line in done.stdout.splitlines()] == list(PROGRAMS)
-    done = run("gunicorn-flusk")
+    done = run("--list", "gunicorn-flusk")
     assert done.returncode == 2
     assert "no such program: gunicorn-flusk" in done.stderr
-    assert "gunicorn-flask" in done.stdout
-    monkeypatch.setenv("PATH", "/nonexistent")
-    done = run("celery", "--quick")
-    assert done.returncode == 1
-    assert done.stderr == "celery: redis-server is missing: apt install redis-server\n"
+    assert "gunicorn-flask" in done.stderr
+    found = sample(CASES["gunicorn-flask"], {"by": "stock"}, XDG_CACHE_HOME=str(tmp_path))
+    command = f"{sys.executable} {EXAMPLES / 'run.py'} --install gunicorn-flask"
+    assert found == {"skipped": f"its packages are not installed: {command}"}
 
 
 @pytest.mark.long
 @pytest.mark.timeout(150)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_example_answers_in_every_mode(name: str, tmp_path: Path) -> None:
+def test_program_answers_in_every_way(name: str) -> None:
     needs(name)
-    path = tmp_path / "samples.json"
-    done = run(name, "--quick", "--json", str(path))
-    assert done.returncode == 0, done.stderr
-    samples = json.loads(path.read_text())["samples"]
-    two = {"2 workers"} if PROGRAMS[name].workers else set()
-    assert {sample["mode"] for sample in samples} == {"stock", "interval", "fairlead"} | two
-    for sample in samples:
-        assert sample["figures"]["requests/s"] > 0
-        assert "unanswered" not in sample["figures"] or name == "opentelemetry", "an export may be under way"
+    for variant in CASES[name].variants_for("quick"):
+        answer = sample(CASES[name], variant.params)
+        assert answer.keys().isdisjoint({"skipped", "failed"}), answer
+        found = answer["details"]["metrics"]
+        assert found.keys() <= {metric.name for metric in CASES[name].subject.metrics}
+        assert 0 < found["p50_s"] <= found["p99_s"] <= found["max_s"]
+        assert found["answers"] > 0
+        assert found["lost"] == 0 or name == "opentelemetry", "an export may be under way"
 
 
 @pytest.mark.timing
@@ -86,46 +93,3 @@ def test_a_recording_names_the_thread_and_the_function_that_keep_the_gil() -> No
     headline, _, _ = done.stdout.partition("\n\n")
     assert "snapshots keeps the GIL" in headline
     assert "save_snapshots (pickling_app.py" in headline
-
-
-def samples(foreign: float, **p99: float) -> list[dict[str, object]]:
-    """Two rounds of each mode; the second is worse by a half."""
-    same = {"requests/s": 80.0, "CPU share": 0.5}
-    return [
-        {"mode": mode, "foreign": foreign, "figures": {"p50, ms": ms / 4, "p99, ms": ms * factor, **same}}
-        for factor in (1, 1.5)
-        for mode, ms in p99.items()
-    ]
-
-
-def test_page_shows_medians_worst_rounds_and_the_noise_and_is_that_of_the_committed_results(
-    tmp_path: Path,
-) -> None:
-    result = {
-        "origin": "8 cores of a processor; Linux 1.2; 2026-01-02; commit abc; CPython 3.13.0",
-        "versions": {"flask": "3.1"},
-        "samples": samples(0.07, stock=100, interval=20, fairlead=12),
-    }
-    for name in ("waitress-flask", "long-c-call", "foreign-2/waitress-flask"):
-        path = tmp_path / f"{name}.json"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(result))
-    (tmp_path / "long-c-call.txt").write_text("Long hold: snapshots keeps the GIL\n")
-    write = "import page, pathlib, sys; print(page.written(pathlib.Path(sys.argv[1])))"
-    page = python("-c", write, tmp_path, cwd=EXAMPLES).stdout
-    row = (
-        "| Flask under waitress (8 threads), two queries of 2 ms | 25 / 5 / 3"
-        " | 125 [150] / 25 [30] / 15 [18] | 80 / 80 / 80 | 0.5 / 0.5 / 0.5 | 7% |"
-    )
-    assert page.replace("\u00a0", " ").count(row) == 2
-    assert "125\u00a0[150]\u00a0/ 25" in page, "a line breaks between figures only"
-    assert "2 rounds, with\n\n```text\nflask==3.1\n```" in page
-    assert (
-        page.count("Measured on 8 cores of a processor; Linux 1.2; 2026-01-02; commit abc; CPython 3.13.0.")
-        == 3
-    )
-    assert "Each cell is: stock / switch interval / fairlead." in page
-    assert "```text\nLong hold: snapshots keeps the GIL\n```" in page
-    assert "gunicorn" not in "".join(re.findall("<!-- quiet -->.*?<!-- end -->", page, re.DOTALL))
-    page = python("page.py", "--check", cwd=EXAMPLES)
-    assert page.returncode == 0, page.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 
 from fairlead.cli import main
+from fairlead.lab.catalogue import registry
+from fairlead.lab.isolation import subprocess_runner
 
 FAIRLEAD = [sys.executable, "-m", "fairlead"]
 CONVOY = """
@@ -90,3 +93,15 @@ def here(*args: object) -> subprocess.CompletedProcess[str]:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = exit_status(*args)
     return subprocess.CompletedProcess([*map(str, args)], status, out.getvalue(), err.getvalue())
+
+
+def sample(case: registry.Experiment, way: dict[str, object], **variables: str) -> dict[str, Any]:
+    """What the lab gets of one quick sample of an experiment."""
+    environment = subprocess_runner.clean_environment(free_threaded=False) | variables
+    environment["PYTHONPATH"] = str(registry.DIRECTORY)
+    params = {name: parameter.value("quick") for name, parameter in case.parameters.items()} | way
+    done = python(
+        case.path, json.dumps({**params, "n": case.sizes["quick"][0]}), env=environment, timeout=140
+    )
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer

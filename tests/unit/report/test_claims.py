@@ -270,7 +270,7 @@ def test_slow_drift_is_in_both_times_of_a_round_and_not_in_their_ratio() -> None
 
 
 def test_every_declared_claim_names_parameters_that_its_experiment_has() -> None:
-    files = [registry.load(path) for path in sorted(BENCHMARKS.glob("own_*.py"))]
+    files = [registry.load(path) for path in sorted(BENCHMARKS.parent.glob("*/own_*.py"))]
     known = registry.catalogue() | {one.id: one for file in files for one in file.cases.values()}
     for experiment in known.values():
         for declared in experiment.claims:

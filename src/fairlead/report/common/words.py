@@ -130,6 +130,11 @@ def further(subject: Subject, cells: Iterable[Cell]) -> list[Metric]:
     return [metric for metric in subject.metrics if metric.name in had and metric.title != subject.value_name]
 
 
+def took(subject: Subject) -> str:
+    """What the time of a ranking is."""
+    return "wall" if subject.value_name == "elapsed" else names.clean(subject.value_name)
+
+
 def switches(cell: Cell) -> float | None:
     """Context switches of both kinds together; None when neither was counted."""
     counted = [c for c in (cell.ctx_voluntary, cell.ctx_involuntary) if c is not None]

@@ -267,6 +267,7 @@ def _ranking(ranking: Ranking, subjects: dict[str, Subject], roster: names.Roste
     return {
         "title": words.ranking(ranking, subject, roster),
         "pictures": bar_charts.pictures(ranking, subjects),
+        "took": words.took(subject),
         "further": [names.clean(metric.title) for metric in further],
         "has": {metric.name for metric in further},
         "published": published.table(

@@ -214,7 +214,7 @@ def _ranking(page: console.Page, topic: sections.Topic, ranking: Ranking, roster
     compared = any(metric.name == "speed_up" for metric in further)
     heads = [names.clean(metric.title) for metric in further if metric.name not in _SAID]
     heads += [] if compared else ["CPU", "memory"]
-    table = console.table("<case", "wall", *heads, "<standing")
+    table = console.table("<case", words.took(topic.subject), *heads, "<standing")
     for place in ranking.places:
         cell = place.cell
         figures = [
