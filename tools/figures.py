@@ -43,16 +43,16 @@ def sentence(*names: str) -> str:
 
 
 def kept(name: str) -> str:
-    """What stands between the two comments: tables as they are, other outputs as text, of a run of the lab the
-    command and the claims."""
+    """What stands between the two comments: the command, and tables as they are, other outputs as text, of a
+    run of the lab the claims."""
     if not (RESULTS / name).exists():
         return "No output is kept yet: run the command."
     shown = (RESULTS / name).read_text(encoding="utf-8").partition("\n")[2].strip()
-    if "\nverdict" in shown:
-        command, _, report = shown.partition("\n\n")
-        shown = f"{command}\n\n{report.rpartition('\n\n')[2]}"
-    block = shown if "\n|" in shown else f"```text\n{shown}\n```"
-    return f"{block}\n\n{sentence(name)}"
+    command, _, rest = shown.partition("\n\n") if shown.startswith("$ ") else ("", "", shown)
+    rest = rest.rpartition("\n\n")[2] if "\nverdict" in rest else rest
+    begin = f"`{command[2:]}`:\n\n" if command else ""
+    block = rest if "\n|" in rest else f"```text\n{rest}\n```"
+    return f"{begin}{block}\n\n{sentence(name)}"
 
 
 def anew(page: str) -> str:
