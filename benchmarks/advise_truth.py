@@ -28,7 +28,7 @@ from statistics import median
 
 import fairlead
 from fairlead.errors import AdviceError
-from fairlead.lab.isolation import other_load
+from fairlead.lab.isolation import other_load, subprocess_runner
 from fairlead.record.advice import NAMES, Advice, Candidate, Kind, in_workers
 
 SUBJECTS = Path(__file__).parent / "subjects"
@@ -101,20 +101,21 @@ class Truth:
 def measure(program: Program, truth: Truth, places: Iterable[Place], backwards: bool) -> None:
     """One round."""
     ordered = list(dict.fromkeys(places))
-    meter = other_load.Meter()
-    for kind, workers in ordered[::-1] if backwards else ordered:
-        if kind == "interpreters" and sys.version_info < (3, 13):
-            continue
-        meter.begin()
-        words = [program.name, program.items, kind, str(workers)]
-        command = [sys.executable, str(SUBJECTS / "advise_once.py"), *words]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-        if (foreign := meter.end()) is not None:
-            truth.foreign.append(foreign)
-        if done.returncode == 0:
-            seconds, mark = json.loads(done.stdout)
-            truth.seconds.setdefault((kind, workers), []).append(seconds)
-            truth.marks.setdefault((kind, workers), set()).add(mark)
+    with subprocess_runner.adopting() as adopt:
+        meter = other_load.Meter(adopt=adopt)
+        for kind, workers in ordered[::-1] if backwards else ordered:
+            if kind == "interpreters" and sys.version_info < (3, 13):
+                continue
+            meter.begin()
+            words = [program.name, program.items, kind, str(workers)]
+            command = [sys.executable, str(SUBJECTS / "advise_once.py"), *words]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+            if (foreign := meter.end()) is not None:
+                truth.foreign.append(foreign)
+            if done.returncode == 0:
+                seconds, mark = json.loads(done.stdout)
+                truth.seconds.setdefault((kind, workers), []).append(seconds)
+                truth.marks.setdefault((kind, workers), set()).add(mark)
 
 
 def ask(program: Program, budget: float) -> Advice:

@@ -30,7 +30,7 @@ EXPERIMENT = {
         {"name": "slowdown_p99", "title": "slowdown p99", "unit": "ratio"},
         {"name": "short_p99_s", "title": "0.1 ms, p99", "unit": "s"},
         {"name": "long_p50_s", "title": "20 ms, p50", "unit": "s"},
-        {"name": "cpu_share", "title": "computing", "unit": "share"},
+        {"name": "computing_share", "title": "computing", "unit": "share"},
         {"name": "p50_s", "title": "p50", "unit": "s"},
         {"name": "max_s", "title": "max", "unit": "s"},
         {"name": "long_max_s", "title": "20 ms, max", "unit": "s"},
@@ -63,7 +63,7 @@ EXPERIMENT = {
                  "says": "the median of 20 ms requests is higher with {of} than with {over}",
                  "otherwise": "the median of 20 ms requests is no higher with {of} than with {over}"},
                 {"topic": "{case}, CPU", "of": {"by": "stock"}, "over": {"by": "fairlead"},
-                 "metric": "cpu_share",
+                 "metric": "computing_share",
                  "says": "the computing thread gets more done with {of} than with {over}",
                  "otherwise": "the computing thread gets no more done with {of} than with {over}"},
             ],
@@ -102,7 +102,7 @@ def arrived(case, by, n):
     times = {f"{part}_s": f"1 ms {part}, ms" for part in ("p50", "p99", "max")}
     times |= {"short_p99_s": "0.1 ms p99, ms", "long_p50_s": "20 ms p50, ms", "long_max_s": "20 ms max, ms"}
     others = {"slowdown": "slowdown mean", "slowdown_p99": "slowdown p99"}
-    others |= {"per_s": "requests/s", "cpu_share": "CPU share"}
+    others |= {"per_s": "requests/s", "computing_share": "CPU share"}
     found = {name: figures[printed] / 1e3 for name, printed in times.items() if printed in figures}
     found |= {name: figures[printed] for name, printed in others.items() if printed in figures}
     return {**found, "late_s": figures["generator p99 late, us"] / 1e6}

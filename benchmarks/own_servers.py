@@ -30,7 +30,7 @@ EXPERIMENT = {
         {"name": "p50_s", "title": "p50", "unit": "s"},
         {"name": "max_s", "title": "max", "unit": "s"},
         {"name": "per_s", "title": "requests", "unit": "per s"},
-        {"name": "cpu_share", "title": "computing", "unit": "share"},
+        {"name": "computing_share", "title": "computing", "unit": "share"},
         {"name": "floor", "title": "floor", "unit": "share"},
     ],
     "parameters": {
@@ -48,7 +48,7 @@ EXPERIMENT = {
         {"topic": "{case}, interval", "of": {"by": "interval"}, "over": {"by": "fairlead"}},
         {"topic": "{case}, 2 workers", "of": {"by": "2 workers"}, "over": {"by": "fairlead"}},
         {"topic": "{case}, no GIL", "of": {"by": "free-threaded"}, "over": {"by": "fairlead"}},
-        {"topic": "{case}, CPU", "of": {"by": "stock"}, "over": {"by": "fairlead"}, "metric": "cpu_share",
+        {"topic": "{case}, CPU", "of": {"by": "stock"}, "over": {"by": "fairlead"}, "metric": "computing_share",
          "says": "the computing threads get more done with {of} than with {over}",
          "otherwise": "the computing threads get no more done with {of} than with {over}"},
         {"topic": "{case}, process", "of": {"by": "fairlead"}, "over": {"by": "process"}, "metric": "per_s",
@@ -59,7 +59,7 @@ EXPERIMENT = {
          "more_than": 0.7,
          "says": "{of} answers more than 70 % of the requests that the same server in Go answers",
          "otherwise": "{of} answers at most 70 % of the requests that the same server in Go answers"},
-        {"topic": "{case}, floor", "of": {"by": "floor 0.3"}, "metric": "cpu_share", "over_metric": "floor",
+        {"topic": "{case}, floor", "of": {"by": "floor 0.3"}, "metric": "computing_share", "over_metric": "floor",
          "more_than": 0.8, "main": False,
          "says": "--cpu-share .3 gives the computing threads more than 80 % of that share",
          "otherwise": "--cpu-share .3 gives the computing threads at most 80 % of that share"},
@@ -154,7 +154,7 @@ def timer(by, n):
 
 def metrics(figures):
     times = {f"{part}_s": figures[f"{part} us"] / 1e6 for part in ("p50", "p99", "max")}
-    others = {"per_s": "requests/s", "cpu_share": "CPU share"}
+    others = {"per_s": "requests/s", "computing_share": "CPU share"}
     return times | {name: figures[printed] for name, printed in others.items() if printed in figures}
 
 
