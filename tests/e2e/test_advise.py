@@ -307,7 +307,7 @@ def test_advice_is_judged_by_what_each_way_takes_and_comes_to(
         candidates[1] = candidate("processes", 2, 0.54)
     monkeypatch.setattr(truth, "measure", measure)
     monkeypatch.setattr(truth, "ask", lambda *_: advice(*candidates))
-    assert truth.judge(truth.PROGRAMS[0], 2.0, 1) == (not changes, changes, 2 - changes, 2)
+    assert truth.judge(truth.PROGRAMS[0], 2.0, 1, False) == (not changes, changes, 2 - changes, 2)
     assert ("CHANGES RESULTS" in capsys.readouterr().out) == changes
 
 
@@ -319,7 +319,7 @@ def test_program_without_advice_is_a_line_of_the_benchmark_and_not_right(
 
     monkeypatch.setattr(truth, "measure", lambda *_, **__: None)
     monkeypatch.setattr(truth, "ask", refuse)
-    assert truth.judge(truth.PROGRAMS[0], 2.0, 1) == (False, False, 0, 0)
+    assert truth.judge(truth.PROGRAMS[0], 2.0, 1, False) == (False, False, 0, 0)
     assert capsys.readouterr().out.split() == ["primes", "no", "advice:", "too", "little", "time"]
 
 
