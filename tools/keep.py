@@ -22,17 +22,23 @@ from fairlead.lab.run.environment import processor
 ROOT = Path(__file__).resolve().parents[1]
 INTERPRETER = re.compile(r"\b(?:CPython|PyPy) \d+\.\d+\.\d+\S*?(?=[\s,;]|$)(?: free-threaded)?")
 
+MEASURED = ("native", "src", "examples", "benchmarks", ":!benchmarks/results")
+"""What a figure depends on."""
+
+
+def git(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+
 
 def origin(printed: str) -> str:
     """Machine, repository, and the interpreters that the first lines of the output name."""
-    described = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    commit = git("describe", "--always").stdout.strip() or "unknown"
+    changed = git("diff", "--quiet", "HEAD", "--", *MEASURED).returncode == 1
     machine = f"{os.cpu_count()} cores of {processor()}; {platform.system()} {platform.release()}"
     head = "\n".join(printed.splitlines()[:6])
     own = f"{platform.python_implementation()} {platform.python_version()}"
     pythons = list(dict.fromkeys(INTERPRETER.findall(head))) or [own]
-    return f"{machine}; {date.today()}; commit {described.stdout.strip() or 'unknown'}; {', '.join(pythons)}"
+    return f"{machine}; {date.today()}; commit {commit}{'-dirty' * changed}; {', '.join(pythons)}"
 
 
 def main() -> None:

@@ -40,8 +40,6 @@ SHOWN = {
     "convoy": "has a convoy",
     "quick": "drops the GIL all the time",
     "threads": "has 1,000 threads",
-    "fork": "forks all the time",
-    "exec": "starts programs all the time",
 }
 """What the benchmarks' modes are called here; others go by their own names."""
 AGAINST = {"stock": "stock", "interval": "interval", "2 workers": "2 workers", "free-threaded": "no GIL"}
@@ -74,16 +72,9 @@ class Bar:
 CLAIMS = (
     Claim(
         text="A server answers sooner beside a thread that computes",
-        what="Starlette under uvicorn, 4 clients, 1 computing thread: 99th percentile of the answers",
+        what="threaded echo server, 1 client, 1 computing thread: 99th percentile of the answers",
         file="own_servers.txt",
-        topics={name: f"uvicorn, {end}" for name, end in AGAINST.items()},
-        unit="ms",
-    ),
-    Claim(
-        text="Short requests wait less for long ones",
-        what="requests of 0.1, 1 and 20 ms, 1 computing thread: 99th percentile of those of 1 ms",
-        file="own_arrivals.txt",
-        topics={name: f"mixed-50-1, {end}" for name, end in AGAINST.items()},
+        topics={name: f"echo-1-1, {end}" for name, end in AGAINST.items()},
         unit="ms",
     ),
     Claim(
@@ -106,7 +97,7 @@ CLAIMS = (
         text="Liveness checks are answered while the process is busy",
         what="the slowest answer of the endpoint, of 10 a second, by what the process does",
         file="own_endpoint.txt",
-        topics={name: name for name in ("c-call", "convoy", "quick", "threads", "fork", "exec")},
+        topics={name: name for name in ("c-call", "convoy", "quick", "threads")},
         ours="the aim",
         unit="ms",
         more="reference/endpoint.html",
