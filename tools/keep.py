@@ -50,7 +50,8 @@ def main() -> None:
     sys.stdout.write(done.stdout)
     if done.returncode:
         sys.exit(f"keep.py: {shlex.join(command)} failed with {done.returncode}: nothing is kept")
-    shown = re.sub(r"^Report: .*\n", "", done.stdout, flags=re.MULTILINE)  # which is on this machine only
+    # neither the report nor the clone is where it was on another machine
+    shown = re.sub(r"^Report: .*\n", "", done.stdout, flags=re.MULTILINE).replace(f"{ROOT}/", "")
     kept.write_text(f"{origin(shown)}\n$ {shlex.join(command)}\n\n{shown}", encoding="utf-8")
 
 
