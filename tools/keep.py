@@ -20,7 +20,7 @@ from pathlib import Path
 from fairlead.lab.run.environment import processor
 
 ROOT = Path(__file__).resolve().parents[1]
-INTERPRETER = re.compile(r"\b(?:CPython|PyPy) \d+\.\d+\.\d+\S*?(?=[\s,;]|$)(?: free-threaded)?")
+INTERPRETER = re.compile(r"\b(?:CPython|PyPy) \d+\.\d+\.\d+\w*(?: free-threaded)?")
 
 MEASURED = ("native", "src", "examples", "benchmarks", ":!benchmarks/results")
 """What a figure depends on."""
@@ -31,13 +31,12 @@ def git(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def origin(printed: str) -> str:
-    """Machine, repository, and the interpreters that the first lines of the output name."""
+    """Machine, repository, and the interpreters that the output names."""
     commit = git("describe", "--always").stdout.strip() or "unknown"
     changed = git("diff", "--quiet", "HEAD", "--", *MEASURED).returncode == 1
     machine = f"{os.cpu_count()} cores of {processor()}; {platform.system()} {platform.release()}"
-    head = "\n".join(printed.splitlines()[:6])
     own = f"{platform.python_implementation()} {platform.python_version()}"
-    pythons = list(dict.fromkeys(INTERPRETER.findall(head))) or [own]
+    pythons = list(dict.fromkeys(INTERPRETER.findall(printed))) or [own]
     return f"{machine}; {date.today()}; commit {commit}{'-dirty' * changed}; {', '.join(pythons)}"
 
 
