@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import fmean
 from types import ModuleType
 from typing import Any
 
@@ -259,7 +260,10 @@ async def load(n):
 def test_what_the_first_call_of_a_process_takes_is_counted_once(
     shop: Path, function: str, kinds: str
 ) -> None:
-    """As where it loads a model; a thousand such calls would take minutes."""
+    """As where it loads a model; a thousand such calls would take minutes.
+
+    It sleeps for 0.4 s, so that in no round first calls and others take less. Parts are means of the rounds'.
+    """
     (shop / "model.py").write_text(MODEL)
     made = advised(f"model:{function}", "--items", "range(1000)", "--budget", "6s", "--kinds", kinds)
     measured = [one for one in made.candidates if one.total_s is not None]
@@ -267,7 +271,10 @@ def test_what_the_first_call_of_a_process_takes_is_counted_once(
     for one in measured:
         assert one.once_s is not None
         assert one.total_s is not None
-        assert one.once_s >= 0.399
+        assert one.start_s is not None
+        asleep = fmean(0.4 / took for _, took in one.rounds)
+        assert one.total_s - one.start_s >= one.total_s * asleep * (1 - 1e-9)
+        assert one.once_s > 0
         assert one.total_s < 100
         assert one.speedup == pytest.approx((made.candidates[0].total_s or 0.0) / one.total_s)
 
