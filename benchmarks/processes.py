@@ -18,8 +18,6 @@ from subjects.steps import count_to
 SUBJECTS = Path(__file__).parent / "subjects"
 FIGURES = dict[str, float]
 SWITCH_INTERVAL_S = 0.0005
-REFERENCE = ("stock", "interval")
-"""What a program has without fairlead."""
 
 
 @dataclass(frozen=True)
@@ -75,23 +73,6 @@ def cpu_bound_process(count: int = 1) -> Iterator[None]:
         for _ in range(count):
             stack.enter_context(subject("busy"))
         yield
-
-
-class MachineShares:
-    """What took the machine's cores meanwhile, from /proc/stat: parts of all cores' time."""
-
-    def __init__(self) -> None:
-        self._before = self._read()
-
-    @staticmethod
-    def _read() -> list[int]:
-        return [int(ticks) for ticks in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-
-    def figures(self) -> FIGURES:
-        took = [now - before for before, now in zip(self._before, self._read(), strict=True)]
-        capacity = sum(took) or 1
-        idle = took[3] + took[4]
-        return {"machine busy": 1 - idle / capacity, "stolen by host": took[7] / capacity}
 
 
 def answer(process: subprocess.Popen[str]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tools"), str(DIRECTORY)]
 import arrivals  # noqa: E402
 import own_pyperformance  # noqa: E402
 from keep import origin  # noqa: E402
-from processes import FIGURES, MachineShares, Way, answer, load, steps_per_ms, subject  # noqa: E402
+from processes import FIGURES, Way, answer, load, steps_per_ms, subject  # noqa: E402
 from regrtest import sources  # noqa: E402
 
 SCHEDULED = FAIRLEAD / "bin"
@@ -57,12 +57,7 @@ class Row(NamedTuple):
 
 
 def take(measure: Callable[[Way], FIGURES]) -> Callable[[str], FIGURES]:
-    def one(mode: str) -> FIGURES:
-        shares = MachineShares()
-        figures = measure(WAYS[mode])
-        return {**figures, "stolen by host": shares.figures()["stolen by host"]}
-
-    return one
+    return lambda mode: measure(WAYS[mode])
 
 
 def threads(count: int) -> str:
@@ -216,8 +211,10 @@ def measured(rows: Sequence[Row], rounds: int) -> list[dict[str, Any]]:
             for mode in [*row.modes[first:], *row.modes[:first]]:
                 meter.begin()
                 found = row.take(mode)
-                sample = {"round": number, "row": row.name, "mode": mode, "figures": found}
-                samples.append({**sample, "foreign": meter.end()})
+                foreign = meter.end()
+                figures = {**found, "stolen by host": meter.stolen_share or 0.0}
+                sample = {"round": number, "row": row.name, "mode": mode, "figures": figures}
+                samples.append({**sample, "foreign": foreign})
     return samples
 
 
