@@ -155,15 +155,24 @@ def test_records_are_frozen_and_survive_pickling() -> None:
 
 
 def test_thread_usage_counts_waits_apart_from_preemptions() -> None:
-    seen = []
+    def kernels() -> tuple[int, int]:
+        text = Path("/proc/thread-self/status").read_text()
+        return (
+            int(text.partition("\nvoluntary_ctxt_switches:")[2].split()[0]),
+            int(text.partition("\nnonvoluntary_ctxt_switches:")[2].split()[0]),
+        )
+
+    seen: list[tuple[tuple[int, int], ...]] = []
 
     def waits() -> None:
-        before = machine.thread_usage().ctx_voluntary
-        for _ in range(20):
+        before = kernels()
+        while kernels()[0] < before[0] + 20:  # a sleep that is over before it begins is no switch
             time.sleep(1e-6)
-        seen.append(machine.thread_usage().ctx_voluntary - before)
+        least, usage, most = kernels(), machine.thread_usage(), kernels()
+        seen.append((least, (usage.ctx_voluntary, usage.ctx_involuntary), most))
 
     thread = threading.Thread(target=waits)
     thread.start()
     thread.join()
-    assert seen[0] >= 20
+    for least, counted, most in zip(*seen[0], strict=True):
+        assert least <= counted <= most
