@@ -54,9 +54,10 @@ def test_each_way_of_each_own_experiment_gives_a_sample(
         return
     assert "failed" not in result, result
     metrics = result["details"]["metrics"]
-    # CPU time may be 0 of a short while: a guest's stands still until it has made up for what the host took
+    # what own.Clocks gives beside clock_s is CPU time, which may be 0 of a short while: a guest's CPU clock
+    # stands still until it has made up for what the host took
     assert metrics[case.value] >= 0
-    assert any(value > 0 for value in metrics.values())
+    assert metrics.get("clock_s", metrics[case.value]) > 0
     assert metrics.keys() <= {metric.name for metric in case.subject.metrics}
     for claim in case.claims:
         assert {claim.metric, claim.over_metric} - {""} <= {metric.name for metric in case.subject.metrics}
